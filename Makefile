@@ -1,0 +1,55 @@
+# Bare `make` lists the targets; each sets up what it needs.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check rule bench docs clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BENCH_READY := $(VENV)/.bench-ready
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## the pinned environment in .venv; quick when nothing changed
+
+$(READY): pyproject.toml requirements/test.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -r requirements/test.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Both commands must end with 1: the program with its own traceback, the linter with findings.
+demo: $(READY) ## find the bugs of examples/, in a run and in the source
+	@echo '$$ tensafe run examples/train_residual.py'
+	@$(BIN)/tensafe run examples/train_residual.py || test $$? -eq 1
+	@echo
+	@echo '$$ tensafe check examples/'
+	@$(BIN)/tensafe check examples/ || test $$? -eq 1
+
+test: $(READY) ## every test; RULE=lost-write runs that rule's examples alone
+	$(BIN)/python -m pytest -n auto $(if $(RULE),-k "$(RULE)")
+
+check: $(READY) ## lint, format, types, and who may import whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_import_direction.py
+
+rule: $(READY) ## NAME=some-bad-pattern writes a new rule's file
+	@test -n "$(NAME)" || { echo 'make rule: say which, as in `make rule NAME=some-bad-pattern`' >&2; exit 2; }
+	$(BIN)/python -m tensafe.rules._skeleton $(NAME)
+
+bench: $(BENCH_READY) ## what `run` costs a training step, and how fast `check` reads
+	$(BIN)/python bench/run_overhead.py
+	$(BIN)/python bench/check_speed.py
+
+$(BENCH_READY): $(READY) requirements/bench.txt
+	$(BIN)/python -m pip install --quiet -r requirements/bench.txt
+	@touch $@
+
+docs: $(READY) ## docs/rules/*.md from the rules' own pages
+	$(BIN)/python -m tensafe.rules._pages
+
+clean: ## remove the environment and every cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,127 @@
+"""What `tensafe run` costs a training step: plain, anomaly mode and tensafe take turns, burst by burst.
+
+All workers of a workload live at once and wait; one at a time is told to train for a moment, so that a slow
+phase of the machine meets all of them alike. A ratio is the median, over the rounds, of a burst's time to the
+plain burst's time in the same round; `plain again` is a second plain worker and shows the noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+BENCH = Path(__file__).parent
+BURST = 0.15  # seconds of plain training that a burst should take
+REACH = {"mlp": 1.5, "conv": 1.1, "transformer": 1.1}
+PLAIN, AGAIN, ANOMALY, TENSAFE = "plain", "plain again", "anomaly mode", "tensafe run"
+PAUSE = 0.02  # seconds; OpenMP's threads of the last worker spin for a while before they sleep
+
+
+@dataclass
+class Worker:
+    """One process that trains when told to."""
+
+    name: str
+    process: subprocess.Popen[str]
+    bursts: list[float] = field(default_factory=list)
+
+    def train(self, steps: int) -> float:
+        """Seconds a step, over this many steps."""
+        if self.process.stdin is None or self.process.stdout is None:
+            raise RuntimeError(f"{self.name}: worker has no pipes")
+        self.process.stdin.write(f"{steps}\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"{self.name}: the worker ended with {self.process.wait()}")
+        return float(answer) / steps
+
+    def stop(self) -> int:
+        if self.process.stdin:
+            self.process.stdin.close()
+        return self.process.wait(timeout=60)
+
+
+def command(mode: str, workload: str, scratch: Path) -> list[str]:
+    script = [str(BENCH / "step_worker.py"), workload]
+    if mode == ANOMALY:
+        return [sys.executable, *script, "--anomaly"]
+    if mode == TENSAFE:
+        record = ["--format", "json", "--output", str(scratch / f"{workload}.json")]
+        return [sys.executable, "-m", "tensafe", "run", *record, *script]
+    return [sys.executable, *script]
+
+
+def start(mode: str, workload: str, scratch: Path) -> Worker:
+    # anomaly mode warns once that it is slow, which is what this program is about to say with figures
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    process = subprocess.Popen(
+        command(mode, workload, scratch),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL if mode == ANOMALY else None,
+        text=True,
+        env=environment,
+    )
+    return Worker(mode, process)
+
+
+def take_turns(workers: list[Worker], rounds: int) -> None:
+    """Bursts of every worker in every round, each round beginning with another one."""
+    for worker in workers:
+        worker.train(5)
+    steps = max(2, round(BURST / workers[0].train(10)))
+    for number in range(rounds):
+        first = number % len(workers)
+        for worker in [*workers[first:], *workers[:first]]:
+            worker.bursts.append(worker.train(steps))
+            time.sleep(PAUSE)
+
+
+def ratios(worker: Worker, plain: Worker) -> list[float]:
+    return sorted(mine / its for mine, its in zip(worker.bursts, plain.bursts, strict=True))
+
+
+def row(workload: str, worker: Worker, plain: Worker) -> str:
+    spread = ratios(worker, plain)
+    low, high = spread[len(spread) // 4], spread[3 * len(spread) // 4]
+    reach = f"  reach {REACH[workload]:.2f}x" if worker.name == TENSAFE else ""
+    return (
+        f"{workload:12} {worker.name:13} {median(worker.bursts) * 1000:8.2f} ms"
+        f"  {median(spread):5.2f}x  ({low:.2f} to {high:.2f}){reach}"
+    )
+
+
+def measure(workload: str, modes: list[str], rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        workers = [start(mode, workload, Path(scratch)) for mode in modes]
+        try:
+            take_turns(workers, rounds)
+        finally:
+            ended = [worker.stop() for worker in workers]
+    for worker, status in zip(workers, ended, strict=True):
+        print(row(workload, worker, workers[0]) + (f"  exit {status}" if status else ""), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--workloads", default=",".join(REACH), help="some of %(default)s")
+    parser.add_argument("--modes", default=f"{AGAIN},{ANOMALY},{TENSAFE}", help="some of %(default)s")
+    args = parser.parse_args()
+    print(f"{'workload':12} {'mode':13} {'a step':>11}  {'ratio':>6}  (quartiles of the ratio)")
+    for workload in args.workloads.split(","):
+        measure(workload, [PLAIN, *args.modes.split(",")], args.rounds)
+
+
+if __name__ == "__main__":
+    main()

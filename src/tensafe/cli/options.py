@@ -1,0 +1,56 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from tensafe.errors import TensafeError
+
+FORMATS = ("text", "json", "github", "sarif")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that answers a mistake with one line."""
+
+    def __init__(self, command: str, **more: Any) -> None:
+        super().__init__(
+            prog=f"tensafe {command}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            **more,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        raise TensafeError(f"{message}; see `{self.prog} --help`")
+
+
+def add_output(parser: argparse.ArgumentParser, where: str) -> None:
+    """`--format`, `--output`, `--notices`."""
+    parser.add_argument("--format", choices=FORMATS, default="text", help="how to tell it (default: text)")
+    parser.add_argument("--output", metavar="FILE", help=f"write it to FILE instead of {where}")
+    parser.add_argument(
+        "--notices", action="store_true", help="show notices too: true, and often meant; else only counted"
+    )
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """`--select`, `--ignore`."""
+    for option, what in (("--select", "only these rules"), ("--ignore", "not these rules")):
+        parser.add_argument(
+            option,
+            metavar="RULES",
+            action="append",
+            default=[],
+            type=_names,
+            help=f"{what}: names, codes or code prefixes (TS2), separated by commas",
+        )
+
+
+def flat(lists: list[list[str]]) -> list[str]:
+    """`--select A,B --select C` as one list."""
+    return [name for names in lists for name in names]
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]

@@ -1,0 +1,90 @@
+"""Where a record goes: to a stream as text, or whole into the file of `--output`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+from tensafe.errors import TensafeError
+from tensafe.findings import Finding, Record, Severity
+from tensafe.report import formats, terminal, text, write
+from tensafe.report.sarif import RuleText
+from tensafe.report.sources import Sources
+from tensafe.report.text import View
+from tensafe.rules._loader import Rule
+
+
+class Outlet:
+    """Knows format, destination and folder from the start, so that a program that changes folder moves nothing."""
+
+    def __init__(self, chosen: Namespace, stream: TextIO, rules: Iterable[Rule] = (), since: float | None = None) -> None:
+        self.format: str = chosen.format
+        self.stream = stream
+        self._notices: bool = chosen.notices
+        self._root = os.getcwd()
+        self._rules = tuple(rules)
+        self._sources = Sources(since)
+        self._output = Path(chosen.output).absolute() if chosen.output else None
+        self._told: set[Finding] = set()
+        if self._output:
+            write.refuse_unwritable(self._output)
+
+    def tell_now(self, finding: Finding) -> None:
+        """Show one finding at once, unless the stream is kept for another format."""
+        if self.format == "text" or self._output:
+            terminal.write_lines([*text.render_finding(finding, self._view()), ()], self.stream)
+            self._told.add(text.one(finding))
+
+    def tell(self, record: Record, hint: str = "") -> None:
+        """Tell the whole record, once."""
+        view = self._view(hint)
+        if self._output:
+            self._write_file(record, self._output)
+            self._say_where(record, view)
+        elif self.format == "text":
+            terminal.write_lines(text.render(record, view), self.stream)
+        else:
+            terminal.write_text(formats.render(record, self.format, view, self._rule_texts()), self.stream)
+
+    def say_nothing_found(self, record: Record) -> None:
+        """The one line of a clean record."""
+        if self.format == "text" and not self._output and not record.findings and not record.not_checked:
+            terminal.write_lines([(("tensafe: ", "strong"), (text.closing(record, self._view()), ""))], self.stream)
+
+    def _write_file(self, record: Record, path: Path) -> None:
+        view = View(root=self._root, sources=self._sources, notices=self._notices)
+        whole = formats.render(record, self.format, view, self._rule_texts())
+        write.write_whole(path, whole.encode("utf-8", "backslashreplace"))
+
+    def _say_where(self, record: Record, view: View) -> None:
+        if record.findings and self._output:
+            name = os.path.relpath(self._output, self._root)
+            told = f"{text.closing(record, view)}; written to {name}"
+            terminal.write_lines([(("tensafe: ", "strong"), (told, ""))], self.stream)
+
+    def _view(self, hint: str = "") -> View:
+        width = terminal.width_of(self.stream)
+        return View(self._root, self._sources, width, self._notices, self._told, hint)
+
+    def _rule_texts(self) -> list[RuleText]:
+        if self.format != "sarif":
+            return []
+        from tensafe.rules._pages import markdown
+
+        return [
+            RuleText(rule.code, rule.name, rule.page.headline, markdown(rule), rule.severity) for rule in self._rules
+        ]
+
+
+def has_findings(record: Record | None) -> bool:
+    """Whether there are errors or warnings; notices do not count."""
+    return record is not None and any(finding.severity is not Severity.NOTICE for finding in record.findings)
+
+
+def complain(error: TensafeError) -> None:
+    """One line on standard error, for what goes wrong when the work is already done."""
+    print(f"tensafe: {error}", file=sys.stderr)

@@ -1,0 +1,110 @@
+"""`tensafe run`: the program as it is, and what was found on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+
+from tensafe.cli.options import Parser, add_output, add_rules, flat
+from tensafe.cli.outlet import Outlet, complain, has_findings
+from tensafe.errors import TensafeError
+from tensafe.findings import Record
+
+USAGE = "tensafe run [options] (script.py | -m module) ..."
+DESCRIPTION = """\
+Run an unmodified program and tell which lines spoil its tensors.
+
+The program gets everything after the script or module; its arguments, standard output, exit status and
+traceback are those of plain Python. Findings go to standard error: all at the end, and at once for one
+that stops the program. A clean program leaves one line on a terminal and nothing in a pipe; what could
+not be watched is always told.
+"""
+EPILOG = """\
+Exit status: the program's own; with --strict 1 when it would be 0 and there are errors or warnings;
+2 when the program could not be started.
+"""
+
+
+def carry_out(argv: Sequence[str]) -> int:
+    """Run the program under the runtime engine."""
+    from tensafe.rules._loader import select
+
+    options, rest = split(argv)
+    parser = _parser()
+    chosen = parser.parse_args(options)
+    if not rest:
+        parser.error("say which script or `-m module` to run")
+    rules = select(flat(chosen.select), flat(chosen.ignore))
+    outlet = Outlet(chosen, sys.stderr, rules, since=time.time())
+    module = rest[0] == "-m"
+    target, arguments = (rest[1], rest[2:]) if module else (rest[0], rest[1:])
+    from tensafe.run import run_program
+
+    telling = _Telling(outlet, chosen)
+    status = run_program(
+        target, arguments, module=module, rules=rules, tell=telling.tell, tell_now=telling.outlet.tell_now
+    )
+    return telling.status(status)
+
+
+def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Our options, and the program with its arguments: `-m NAME ARGS...` or `SCRIPT ARGS...`.
+
+    argparse would take the program's options that look like ours.
+    """
+    takes_value = {"--format", "--output", "--select", "--ignore"}
+    position = 0
+    while position < len(argv):
+        word = argv[position]
+        if word == "--":
+            return list(argv[:position]), list(argv[position + 1 :])
+        if word.startswith("-m") and not word.startswith("--"):
+            name = [word[2:]] if word != "-m" else []
+            rest = ["-m", *name, *argv[position + 1 :]]
+            if len(rest) < 2:
+                raise TensafeError("argument -m: say which module to run")
+            return list(argv[:position]), rest
+        if word == "-":
+            raise TensafeError("cannot run a program from standard input: give a script or `-m module`")
+        if not word.startswith("-"):
+            return list(argv[:position]), list(argv[position:])
+        position += 2 if word in takes_value else 1
+    return list(argv), []
+
+
+class _Telling:
+    """Keeps the record for the exit status; telling never costs the program its own."""
+
+    def __init__(self, outlet: Outlet, chosen: Namespace) -> None:
+        self.outlet = outlet
+        self._strict: bool = chosen.strict
+        self._record: Record | None = None
+        self._failed = False
+
+    def tell(self, record: Record) -> None:
+        self._record = record
+        try:
+            self.outlet.tell(record)
+            if self.outlet.stream.isatty():
+                self.outlet.say_nothing_found(record)
+        except TensafeError as error:
+            self._failed = True
+            complain(error)
+        except (OSError, ValueError):  # the program closed standard error
+            self._failed = True
+
+    def status(self, own: int) -> int:
+        if not self._strict or own != 0:
+            return own
+        return 2 if self._failed else int(has_findings(self._record))
+
+
+def _parser() -> Parser:
+    parser = Parser("run", usage=USAGE, description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument("-m", metavar="module", help="run a module, as `python -m module` does")
+    add_output(parser, "standard error")
+    parser.add_argument("--strict", action="store_true", help="exit 1 on errors and warnings")
+    add_rules(parser)
+    return parser

@@ -1,0 +1,105 @@
+"""A finding, its evidence and its fix: plain frozen data."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tensafe.facts import Site
+
+
+class Severity(str, Enum):
+    """How a finding is shown: errors and warnings always, notices on request."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTICE = "notice"
+
+
+@dataclass(frozen=True, slots=True)
+class Because:
+    """Another place that belongs to the finding, and its part in it."""
+
+    site: Site
+    role: str  # a few words under the underline: "saved here"
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrap:
+    """Put an expression into a template: `Wrap(site, "copy.deepcopy({})", imports=("copy",))`."""
+
+    site: Site
+    template: str
+    imports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfPlace:
+    """Turn the in-place statement at `site` into its out-of-place twin bound to the same name (`x += y` to `x = x + y`)."""
+
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class AssignThroughIndex:
+    """Turn a write into an indexed copy (`x[mask].fill_(v)`, `x[a][b] = v`) into one index assignment on the original."""
+
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class CallInstead:
+    """Replace the called function at `site`, keeping the positional arguments (`torch.tensor(losses, ...)` to `torch.stack(losses)`)."""
+
+    site: Site
+    function: str
+    drop_keywords: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SetKeyword:
+    """Give the call at `site` a keyword argument, replacing the one it has (`use_reentrant=False`)."""
+
+    site: Site
+    keyword: str
+    value: str
+
+
+Action = Wrap | OutOfPlace | AssignThroughIndex | CallInstead | SetKeyword
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A source edit in words that the `fixes` room carries out; `safe` when the author can only have meant that."""
+
+    action: Action
+    safe: bool
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reported fault: `at` is the line that does the wrong thing, `because` the other places.
+
+    A rule fills `code`, `message`, `at`, `because`; the catalogue adds name, severity, help and fix.
+    """
+
+    code: str
+    message: str
+    at: Site
+    because: tuple[Because, ...] = ()
+    label: str = ""  # a few words under the primary underline: "modified in place here"
+    name: str = ""
+    severity: Severity = Severity.WARNING
+    help: str = ""
+    fix: Fix | None = None
+    count: int = 1
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotChecked:
+    """Something that tensafe did not watch, and why."""
+
+    what: str
+    why: str

@@ -1,0 +1,130 @@
+"""The record between seeing and telling: one Run as JSON, version 1."""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tensafe.errors import RecordError
+from tensafe.facts import Site
+from tensafe.findings.finding import Because, Finding, NotChecked, Severity
+from tensafe.findings.fix_record import fix_from_json, fix_to_json
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Everything one run or one check has to tell; `summary` holds counts and `seconds`."""
+
+    engine: str  # "run" or "check"
+    findings: tuple[Finding, ...] = ()
+    not_checked: tuple[NotChecked, ...] = ()
+    summary: Mapping[str, float | int | str] = field(default_factory=dict)
+    tool_version: str = ""
+
+
+def collapse(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Identical findings become one with a count; the order of first sight stays."""
+    merged: dict[Finding, int] = {}
+    for finding in findings:
+        key = replace(finding, count=1)
+        merged[key] = merged.get(key, 0) + finding.count
+    return tuple(replace(finding, count=count) for finding, count in merged.items())
+
+
+def to_json(record: Record) -> str:
+    """The JSON text of a record, as described in the README under "The record"."""
+    return json.dumps(
+        {
+            "version": FORMAT_VERSION,
+            "tool": "tensafe",
+            "tool_version": record.tool_version,
+            "engine": record.engine,
+            "findings": [_finding_to_json(finding) for finding in record.findings],
+            "not_checked": [{"what": item.what, "why": item.why} for item in record.not_checked],
+            "summary": dict(record.summary),
+        },
+        indent=1,
+    )
+
+
+def from_json(text: str) -> Record:
+    """Read a record back; raises `RecordError` when the text is not one."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise RecordError(f"not a tensafe record: invalid JSON ({error})") from None
+    if not isinstance(data, dict) or data.get("tool") != "tensafe":
+        raise RecordError("not a tensafe record: no `\"tool\": \"tensafe\"` in it")
+    if data.get("version") != FORMAT_VERSION:
+        raise RecordError(f"record version {data.get('version')!r} is not {FORMAT_VERSION}: read it with the tensafe that wrote it")
+    try:
+        return Record(
+            engine=str(data["engine"]),
+            findings=tuple(_finding_from_json(item) for item in data["findings"]),
+            not_checked=tuple(NotChecked(item["what"], item["why"]) for item in data["not_checked"]),
+            summary=dict(data["summary"]),
+            tool_version=str(data["tool_version"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"not a tensafe record: {type(error).__name__} at {error}") from None
+
+
+def _site_to_json(site: Site) -> dict[str, Any]:
+    return {
+        "path": site.path,
+        "line": site.line,
+        "column": site.column,
+        "end_line": site.end_line or site.line,
+        "end_column": site.end_column,
+        "function": site.function,
+    }
+
+
+def _site_from_json(data: Mapping[str, Any]) -> Site:
+    return Site(
+        str(data["path"]),
+        int(data["line"]),
+        int(data["column"]),
+        int(data["end_line"]),
+        int(data["end_column"]),
+        str(data["function"]),
+    )
+
+
+def _finding_to_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "label": finding.label,
+        "location": _site_to_json(finding.at),
+        "related": [
+            {"role": item.role, **_site_to_json(item.site), "message": item.message} for item in finding.because
+        ],
+        "help": finding.help,
+        "fix": fix_to_json(finding.fix) if finding.fix else None,
+        "count": finding.count,
+        "rank": finding.rank,
+    }
+
+
+def _finding_from_json(data: Mapping[str, Any]) -> Finding:
+    return Finding(
+        code=str(data["code"]),
+        message=str(data["message"]),
+        at=_site_from_json(data["location"]),
+        because=tuple(
+            Because(_site_from_json(item), str(item["role"]), str(item["message"])) for item in data["related"]
+        ),
+        label=str(data.get("label", "")),
+        name=str(data["name"]),
+        severity=Severity(data["severity"]),
+        help=str(data["help"]),
+        fix=fix_from_json(data["fix"]) if data["fix"] else None,
+        count=int(data["count"]),
+        rank=data["rank"],
+    )

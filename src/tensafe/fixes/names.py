@@ -1,0 +1,91 @@
+"""Who reads and binds a name, as far as one file tells."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensafe.fixes.source import SCOPES, Source
+
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def is_read_later(source: Source, node: ast.AST, name: str) -> bool:
+    """Whether the name may be read after the statement that holds the node, in a loop's next round included.
+
+    A `global` or `nonlocal` name may: others look at it.
+    """
+    scope = source.scope(node)
+    return is_shared(scope, name) or _is_loaded_later(source, source.statement(node), scope, name)
+
+
+def _is_loaded_later(source: Source, statement: ast.stmt, scope: ast.AST, name: str) -> bool:
+    end = source.span(statement)[1]
+    own = set(ast.walk(statement))
+    loop = _loop_that_keeps(source, statement, name)
+    again = set(ast.walk(loop)) if loop else set()
+    for load in _loads(scope, name):
+        nested = source.scope(load) is not scope
+        if load not in own and (nested or source.span(load)[0] >= end or load in again):
+            return True
+    return False
+
+
+def _loop_that_keeps(source: Source, statement: ast.stmt, name: str) -> ast.AST | None:
+    """The outermost loop around the statement in whose next round the name still has its value."""
+    kept = None
+    for parent in source.parents(statement):
+        if isinstance(parent, SCOPES):
+            break
+        if isinstance(parent, (ast.For, ast.AsyncFor)) and name in _names(parent.target):
+            break
+        if isinstance(parent, LOOPS):
+            kept = parent
+    return kept
+
+
+def bound_otherwise(scope: ast.AST, name: str) -> bool:
+    """Whether the scope itself binds the name by anything but `import name`."""
+    return any(_binds(node, name) or _imports_as(node, name) for node in within(scope))
+
+
+def within(scope: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a scope, the heads of inner functions and classes but not their bodies."""
+    waiting = list(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, NESTED):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+        return node.name == name
+    if isinstance(node, ast.arg):
+        return node.arg == name
+    return isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names
+
+
+def _imports_as(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Import):
+        return any(alias.asname == name != alias.name for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == name for alias in node.names)
+
+
+def is_shared(scope: ast.AST, name: str) -> bool:
+    """Whether the scope declares the name `global` or `nonlocal`."""
+    return any(isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names for node in within(scope))
+
+
+def _loads(scope: ast.AST, name: str) -> Iterator[ast.Name]:
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            yield node
+
+
+def _names(target: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}

@@ -1,0 +1,98 @@
+"""A record as SARIF 2.1.0, for code scanning."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tensafe.findings import Site
+from tensafe.findings import Because, Finding, Record, Severity
+from tensafe.report.places import shown_path
+from tensafe.report.text import shown
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note"}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleText:
+    """What SARIF wants to know of a rule; the command line reads it from the catalogue."""
+
+    code: str
+    name: str
+    headline: str
+    page: str  # Markdown
+    severity: Severity
+
+
+def render(record: Record, rules: Sequence[RuleText], root: str, notices: bool) -> str:
+    """The log with one run; paths below `root` are relative to it."""
+    index = {rule.code: number for number, rule in enumerate(rules)}
+    run = {
+        "tool": {"driver": {"name": "tensafe", "version": record.tool_version, "rules": [_rule(r) for r in rules]}},
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {"ROOT": {"uri": Path(root).as_uri().rstrip("/") + "/"}},
+        "invocations": [
+            {"executionSuccessful": True, "toolExecutionNotifications": [_notice(i.what, i.why) for i in record.not_checked]}
+        ],
+        "results": [_result(finding, index, root) for finding in shown(record, notices)],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _rule(rule: RuleText) -> dict[str, Any]:
+    return {
+        "id": rule.code,
+        "name": rule.name,
+        "shortDescription": {"text": rule.headline},
+        "fullDescription": {"text": rule.headline},
+        "help": {"text": rule.page, "markdown": rule.page},
+        "defaultConfiguration": {"level": LEVELS[rule.severity]},
+    }
+
+
+def _notice(what: str, why: str) -> dict[str, Any]:
+    return {"level": "note", "message": {"text": f"not checked: {what}: {why}"}}
+
+
+def _result(finding: Finding, index: dict[str, int], root: str) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "level": LEVELS[finding.severity],
+        "message": {"text": "\n".join([finding.message, *([finding.help] if finding.help else [])])},
+        "locations": [_location(finding.at, root, finding.label)],
+        "relatedLocations": [_related(number, item, root) for number, item in enumerate(finding.because, 1)],
+        "occurrenceCount": finding.count,
+    }
+    if finding.code in index:
+        result["ruleIndex"] = index[finding.code]
+    return result
+
+
+def _related(number: int, item: Because, root: str) -> dict[str, Any]:
+    words = f"{item.role}: {item.message}" if item.message else item.role
+    return {"id": number, **_location(item.site, root, words)}
+
+
+def _location(site: Site, root: str, words: str) -> dict[str, Any]:
+    region: dict[str, Any] = {"startLine": site.line, "endLine": max(site.line, site.end_line)}
+    if site.end_column:
+        region |= {"startColumn": site.column, "endColumn": site.end_column}
+    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": _artifact(site.path, root), "region": region}}
+    if site.function:
+        location["logicalLocations"] = [{"fullyQualifiedName": site.function, "kind": "function"}]
+    if words:
+        location["message"] = {"text": words}
+    return location
+
+
+def _artifact(path: str, root: str) -> dict[str, str]:
+    inside = shown_path(path, root)
+    if not os.path.isabs(inside):
+        return {"uri": quote(inside.replace(os.sep, "/")), "uriBaseId": "ROOT"}
+    return {"uri": Path(inside).as_uri()}

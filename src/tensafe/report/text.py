@@ -1,0 +1,149 @@
+"""A record as text in the manner of rustc: the user's lines, every place underlined, one sentence each."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field, replace
+
+from tensafe.findings import Site
+from tensafe.findings import Finding, Record, Severity
+from tensafe.report.characters import printable
+from tensafe.report.excerpt import Place, excerpt, gutter_of
+from tensafe.report.places import shown_path
+from tensafe.report.sources import Sources
+from tensafe.report.style import Line
+
+PIPE_WIDTH = 110
+
+
+@dataclass(frozen=True)
+class View:
+    """How to show a record: from which folder, how wide, with notices or without, what was told before."""
+
+    root: str = field(default_factory=os.getcwd)
+    sources: Sources = field(default_factory=Sources)
+    width: int = PIPE_WIDTH
+    notices: bool = False
+    told: Set[Finding] = frozenset()
+    hint: str = ""  # ends the closing line: how many findings have a fix, where the record went
+
+
+def one(finding: Finding) -> Finding:
+    """The finding as it was when first seen, for comparing with one told earlier."""
+    return replace(finding, count=1)
+
+
+def shown(record: Record, notices: bool) -> list[Finding]:
+    """The findings to show: errors and warnings, notices on request."""
+    return [item for item in record.findings if notices or item.severity is not Severity.NOTICE]
+
+
+def render(record: Record, view: View) -> Iterator[Line]:
+    """Every finding, what was not checked, and the closing line; nothing for a clean record."""
+    for finding in shown(record, view.notices):
+        if one(finding) in view.told:
+            yield _header(finding)
+            yield ((f"  --> {_where(finding.at, view)}", "ruler"), (f"   (told above{_seen(finding, ', ')})", ""))
+            yield ()
+        else:
+            yield from render_finding(finding, view)
+            yield ()
+    for item in record.not_checked:
+        yield (("not checked", "strong"), (f": {printable(item.what)}: {printable(item.why)}", ""))
+    if record.findings or record.not_checked:
+        yield (("tensafe: ", "strong"), (closing(record, view), ""))
+
+
+def render_finding(finding: Finding, view: View) -> Iterator[Line]:
+    """One finding: header, blocks, help."""
+    places = [Place(finding.at, finding.label, primary=True)]
+    places += [Place(item.site, item.role + (f": {item.message}" if item.message else "")) for item in finding.because]
+    gutter = gutter_of(places)
+    yield _header(finding)
+    for path in dict.fromkeys(place.site.path for place in places):
+        yield from _block([place for place in places if place.site.path == path], gutter, view)
+    yield ((" " * gutter + " |", "ruler"),)
+    if finding.help:
+        yield from _note("help", finding.help, gutter, view.width)
+    yield from _note("explain", f"tensafe explain {finding.name}{_seen(finding, '   ')}", gutter, view.width)
+
+
+def closing(record: Record, view: View) -> str:
+    """`1 error, 2 warnings, 3 notices (shown with --notices) in train.py; 1 thing not checked`."""
+    counts = []
+    for severity in Severity:
+        number = sum(finding.severity is severity for finding in record.findings)
+        if number:
+            counts.append(_plural(number, severity.value))
+            if severity is Severity.NOTICE and not view.notices:
+                counts[-1] += " (shown with --notices)"
+    told = ", ".join(counts) + _in_files(record, view) if counts else nothing_found(record)
+    unseen = len(record.not_checked)
+    parts = [told, f"{_plural(unseen, 'thing')} not checked" if unseen else "", view.hint]
+    return "; ".join(part for part in parts if part)
+
+
+def nothing_found(record: Record) -> str:
+    """`nothing found in 12 files`."""
+    files = record.summary.get("files")
+    return f"nothing found in {_plural(files, 'file')}" if isinstance(files, int) else "nothing found"
+
+
+def _header(finding: Finding) -> Line:
+    severity = finding.severity.value
+    title = f"{severity}[{finding.code}] {finding.name}"
+    return ((title, severity), (f": {printable(finding.message)}", "strong"))
+
+
+def _block(places: list[Place], gutter: int, view: View) -> Iterator[Line]:
+    """One file's places; when its lines cannot be shown, each place by its location alone."""
+    arrow = "-->" if places[0].primary else ":::"
+    lines = view.sources.lines(places[0].site.path)
+    if not isinstance(lines, str) and all(view.sources.fits(place.site) for place in places):
+        yield _location(arrow, places[0].site, gutter, view, "")
+        yield from excerpt(places, lines, gutter, view.width)
+        return
+    why = lines if isinstance(lines, str) else "the file changed since"
+    for number, place in enumerate(places):
+        label = f": {printable(place.label)}" if place.label else ""
+        note = f" ({why})" if number == 0 else ""
+        yield _location(arrow if number == 0 else ":::", place.site, gutter, view, label + note)
+
+
+def _location(arrow: str, site: Site, gutter: int, view: View, note: str) -> Line:
+    return ((" " * gutter + f"{arrow} ", "ruler"), (_where(site, view) + note, ""))
+
+
+def _where(site: Site, view: View) -> str:
+    column = f":{site.column}" if site.end_column else ""
+    function = f" in {printable(site.function)}" if site.function else ""
+    return f"{printable(shown_path(site.path, view.root))}:{site.line}{column}{function}"
+
+
+def _note(title: str, words: str, gutter: int, width: int) -> Iterator[Line]:
+    head = " " * gutter + " = "
+    indent = " " * (len(head) + len(title) + 2)
+    room = max(40, width - len(indent))
+    first, *rest = textwrap.wrap(printable(words), room, break_long_words=False, break_on_hyphens=False)
+    yield ((head, "ruler"), (title, "strong"), (f": {first}", ""))
+    for line in rest:
+        yield ((indent + line, ""),)
+
+
+def _seen(finding: Finding, before: str) -> str:
+    return f"{before}(seen {finding.count} times)" if finding.count > 1 else ""
+
+
+def _in_files(record: Record, view: View) -> str:
+    paths = {finding.at.path for finding in record.findings}
+    files = record.summary.get("files")
+    if len(paths) == 1 and not (isinstance(files, int) and files > 1):
+        return f" in {printable(shown_path(paths.pop(), view.root))}"
+    return f" in {len(paths)} of {_plural(files, 'file')}" if isinstance(files, int) else f" in {len(paths)} files"
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+

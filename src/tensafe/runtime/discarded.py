@@ -1,0 +1,141 @@
+"""Lost writes: an in-place write into a temporary copy whose last reference is the call itself."""
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from types import CodeType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from tensafe.facts import Call, Kind, Moment, Site, Value
+from tensafe.runtime.frames import Place, site_of
+from tensafe.runtime.ledger import LedgerHistory, Write, ledger_of
+from tensafe.runtime.source import expressions_at, site_of_node, syntax_of
+
+if TYPE_CHECKING:
+    from tensafe.runtime.engine import Ask
+
+MAY_COPY = frozenset({"reshape", "flatten", "contiguous", "index_select", "masked_select", "gather", "take", "ravel"})
+MOST_SITES = 10_000
+
+
+class Target(NamedTuple):
+    """The copying expression inside a write's target, and where the whole write stands."""
+
+    copied_by: str
+    copied: Site
+    written: Site
+
+
+class Temporaries:
+    """Decides, once for each line, whether a write to a temporary there can be lost, then checks each such write."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._targets: dict[tuple[int, int], tuple[CodeType, Target | None]] = {}
+        fresh = torch.empty(1)
+        self._owners = torch._C._storage_Use_Count(fresh.untyped_storage()._cdata)
+        self._unheld_base = _base_count(torch.empty(2)[:1])
+
+    def written(self, tensor: torch.Tensor, write: Write, args: tuple[Any, ...]) -> None:
+        """Called at a write whose target nobody else seems to hold; `args` are the call's other arguments."""
+        if write.code is None:
+            return
+        key = (id(write.code), write.offset)
+        known = self._targets.get(key)
+        if known is None:
+            if len(self._targets) >= MOST_SITES:
+                return
+            known = self._targets[key] = (write.code, _target((write.code, write.offset)))
+        target = known[1]
+        if target is not None and self._is_last_reference(tensor, args):
+            self._report(tensor, write, target)
+
+    def _is_last_reference(self, tensor: torch.Tensor, args: tuple[Any, ...]) -> bool:
+        base = tensor._base
+        owners = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata) - self._owners
+        if base is None:
+            own_views = sum(1 for item in args if isinstance(item, torch.Tensor) and item._base is tensor)
+            return owners == own_views
+        del base
+        return owners == 1 and _base_count(tensor) <= self._unheld_base
+
+    def _report(self, tensor: torch.Tensor, write: Write, target: Target) -> None:
+        storage = ledger_of(tensor).id
+        copied = Moment(Kind.COPIED, target.copied_by, target.copied, write.order - 1)
+        written = Moment(Kind.WRITTEN, write.op, target.written, write.order)
+        value = Value(frozenset({storage}), (copied, written))
+        call = Call(Kind.DISCARDED, write.op, site_of(write.place), write.order, {"written": value})
+        self._ask(call, LedgerHistory({storage: written}))
+
+
+def _base_count(view: torch.Tensor) -> int:
+    base = view._base
+    return sys.getrefcount(base)
+
+
+def _target(place: Place) -> Target | None:
+    syntax = syntax_of(place[0].co_filename)
+    for node in expressions_at(place):
+        chain = _chain(node)
+        statement = syntax.statement(node) if syntax else None
+        if chain is None or statement is None or not _is_dropped(node, statement):
+            continue
+        copying = _copying(chain)
+        if copying is not None:
+            return Target(copying[0], site_of_node(place, copying[1]), site_of_node(place, statement))
+    return None
+
+
+def _chain(node: ast.expr) -> ast.expr | None:
+    """The expression that is written to: `a[m]` in `a[m].zero_()` and in `a[m][0] = 1`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+        return node.func.value
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        return node.value
+    return None
+
+
+def _is_dropped(node: ast.expr, statement: ast.stmt) -> bool:
+    if isinstance(node, ast.Subscript):
+        return isinstance(statement, ast.Assign | ast.AugAssign)
+    return isinstance(statement, ast.Expr) and statement.value is node
+
+
+def _copying(chain: ast.expr) -> tuple[str, ast.expr] | None:
+    """The innermost link of the chain that can have copied."""
+    found: tuple[str, ast.expr] | None = None
+    node: ast.expr = chain
+    while True:
+        if isinstance(node, ast.Subscript):
+            found = ("advanced indexing", node)
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in MAY_COPY:
+                found = (f"`Tensor.{node.func.attr}`", node)
+            node = node.func.value
+        elif isinstance(node, ast.Attribute):
+            node = node.value
+        else:
+            return found
+
+
+def temporary_counts(shape_like: Callable[..., int]) -> tuple[int, int]:
+    """Reference counts of a temporary `self` inside a method and inside `__setitem__`, measured on this interpreter."""
+
+    class Probe:
+        counts: list[int]
+
+        def method(self, *args: Any, **kwargs: Any) -> int:
+            return shape_like(self, *args, **kwargs)
+
+    seen: list[int] = []
+
+    class Slot:
+        def __setitem__(self, *args: Any) -> None:
+            seen.append(shape_like(self, *args))
+
+    Slot()[0] = 1
+    return Probe().method(), seen[0]

@@ -1,0 +1,157 @@
+"""The runtime engine: installs hooks and wrappers, turns what they see into facts, asks the rules, undoes itself."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from tensafe.facts import Call, History, Kind, Moment, Value
+from tensafe.runtime.backwards import Backwards
+from tensafe.runtime.cuts import Cuts
+from tensafe.runtime.discarded import Temporaries
+from tensafe.runtime.events import Events
+from tensafe.runtime.frames import site_of, user_place
+from tensafe.runtime.functions import Functions
+from tensafe.runtime.guest import Guest
+from tensafe.runtime.ledger import Event, LedgerHistory, clock, write_moment
+from tensafe.runtime.ownership import Ownership
+from tensafe.runtime.patches import Patches
+from tensafe.runtime.saved import Saved, make_hooks
+from tensafe.runtime.violation import message
+from tensafe.runtime.writers import Writers
+
+Ask = Callable[[Call, History], None]
+NotChecked = Callable[[str, str], None]
+
+
+class Guarded:
+    """Makes watchers that cannot hurt the program: a failure of ours becomes a line of the report."""
+
+    def __init__(self, on_failure: Callable[[str, Exception], None]) -> None:
+        self._on_failure = on_failure
+
+    def __call__(self, what: str, watcher: Callable[..., Any]) -> Callable[..., None]:
+        on_failure = self._on_failure
+
+        def guarded(*args: Any, **kwargs: Any) -> None:
+            try:
+                watcher(*args, **kwargs)
+            except Exception as error:
+                on_failure(what, error)
+
+        return guarded
+
+    def watcher(self, what: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+        """The same as a decorator."""
+        return lambda watcher: self(what, watcher)
+
+
+class Engine:
+    """One watched stretch of a program; `start()` and `stop()` bracket it, once each."""
+
+    def __init__(self, ask: Ask, not_checked: NotChecked) -> None:
+        self._ask = ask
+        self._not_checked = not_checked
+        self._patches = Patches()
+        guarded = Guarded(self._failed)
+        self._cuts = Cuts(ask)
+        self._ownership = Ownership(ask)
+        self._backwards = Backwards(self._cuts, guarded)
+        functions = Functions(self._cuts, guarded)
+        graph_values = self._backwards.graph_values
+        writers = Writers(Temporaries(ask), graph_values.entries, functions.graph_dropped, self._failed)
+        self._hooks = make_hooks(self._changed, self._failed)
+        self._guest = Guest(self._hooks, not_checked)
+        self._parts = (
+            writers,
+            Events(self._cuts, self._ownership, guarded),
+            self._backwards,
+            functions,
+            self._guest,
+        )
+        self._step_hooks: list[Any] = []
+
+    def start(self) -> None:
+        for part in self._parts:
+            part.install(self._patches)
+        before = register_optimizer_step_pre_hook(self._before_step)
+        after = register_optimizer_step_post_hook(self._after_step)
+        self._step_hooks = [before, after]
+        self._guest.enter()
+
+    def stop(self) -> None:
+        """Undo every patch, then report what only the end can show."""
+        self._guest.leave()
+        for handle in self._step_hooks:
+            handle.remove()
+        self._patches.undo()
+        try:
+            self._cuts.finish()
+        except Exception as error:
+            self._failed("graph cuts", error)
+
+    def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        try:
+            self._cuts.step(optimizer)
+        except Exception as error:
+            self._failed("an optimizer step", error)
+
+    def _after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        try:
+            self._ownership.stepped(optimizer, user_place(2))
+        except Exception as error:
+            self._failed("an optimizer step", error)
+
+    def _failed(self, what: str, error: Exception) -> None:
+        self._not_checked(what, f"tensafe failed there ({type(error).__name__}: {error})")
+
+    def _changed(self, saved: Saved, counted: bool) -> None:
+        """A backward reads a saved tensor that was changed; raises as PyTorch does when the counter shows it."""
+        call: Call | None = None
+        history: LedgerHistory | None = None
+        try:
+            node = torch._C._current_autograd_node()
+            reader = node.name() if node is not None else "a backward"
+            if not counted and _is_benign(saved, reader):
+                return
+            call, history = _backward_facts(saved, counted, reader)
+            self._ask(call, history)
+        except Exception as error:
+            self._failed("a changed saved tensor", error)
+        if counted:
+            raise RuntimeError(message(saved, call, history)).with_traceback(None)
+
+
+def _is_benign(saved: Saved, reader: str) -> bool:
+    """Changed contents that say nothing: no wrapped call wrote, nobody holds a pointer (a kernel updating its own
+    running statistics), or the statistics of a batch norm, which its backward does not read in training."""
+    ledger = saved.ledger
+    if ledger is None or ("BatchNorm" in reader and not saved.tensor.requires_grad and saved.tensor.is_leaf):
+        return True
+    written = ledger.write is not None and ledger.write.order > saved.order
+    return not written and ledger.exported is None
+
+
+def _backward_facts(saved: Saved, counted: bool, reader: str) -> tuple[Call, LedgerHistory]:
+    ledger = saved.ledger
+    place = (saved.code, saved.offset) if saved.code is not None else None
+    kept = Moment(Kind.SAVED, reader, site_of(place), saved.order)
+    now = next(clock)
+    exports: Sequence[Moment] = _export_moments(ledger.exported) if ledger is not None else ()
+    storage = ledger.id if ledger is not None else None
+    value = Value(frozenset() if storage is None else frozenset({storage}), (*exports, kept))
+    write = ledger.write if ledger is not None else None
+    if write is not None and write.order < saved.order and not counted:
+        write = None
+    moment = write_moment(write, saved.order + 1, counted)
+    call = Call(Kind.BACKWARD, reader, site_of(user_place(4)), now, {"saved": value})
+    return call, LedgerHistory({} if storage is None else {storage: moment})
+
+
+def _export_moments(event: Event | None) -> Sequence[Moment]:
+    """An export and its callers as moments, outermost first, so that the last is the line that made the array."""
+    if event is None:
+        return ()
+    return [Moment(Kind.EXPORTED, event.op, site_of(place), event.order) for place in reversed(event.places)]

@@ -1,0 +1,246 @@
+"""Wrapped calls that are no writes but matter: cuts, exports, live references, restores, comparisons."""
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tensafe.runtime import ledger as ledgers
+from tensafe.runtime.cuts import Cuts, Strength, graph_tensors
+from tensafe.runtime.frames import INTERNAL, user_place, user_places
+from tensafe.runtime.ledger import Event, ledger_of
+from tensafe.runtime.ownership import Ownership
+from tensafe.runtime.patches import Patches
+
+if TYPE_CHECKING:
+    from tensafe.runtime.engine import Guarded
+
+Wrapped = Callable[..., Any]
+
+MOVES = ("to", "cpu", "cuda", "float", "double", "half", "bfloat16", "type")
+COMPARISONS = ("__sub__", "sub", "equal", "allclose", "dist")
+
+
+class Events:
+    """Installs the wrappers and passes what happens on to the ledgers of cuts and of ownership."""
+
+    def __init__(self, cuts: Cuts, ownership: Ownership, guarded: Guarded) -> None:
+        self._cuts = cuts
+        self._ownership = ownership
+        self._guarded = guarded
+
+    def install(self, patches: Patches) -> None:
+        for name in ("item", "tolist", "__float__"):
+            patches.wrap(torch.Tensor, name, functools.partial(self._leaves_graph, f"Tensor.{name}"))
+        patches.wrap(torch.Tensor, "detach", self._detach)
+        patches.replace(torch.Tensor, "data", self._data_property())
+        for name in ("numpy", "data_ptr"):
+            patches.wrap(torch.Tensor, name, functools.partial(self._exports, f"Tensor.{name}"))
+        for name in ("from_numpy", "as_tensor", "frombuffer", "asarray"):
+            patches.wrap(torch, name, functools.partial(self._imports, f"torch.{name}"))
+        patches.wrap(torch, "tensor", self._rebuild)
+        for name in COMPARISONS:
+            patches.wrap(torch.Tensor, name, functools.partial(self._compares, f"Tensor.{name}"))
+        for name in ("equal", "allclose", "dist"):
+            patches.wrap(torch, name, functools.partial(self._compares, f"torch.{name}"))
+        patches.wrap(torch._C._nn, "mse_loss", functools.partial(self._compares, "torch.nn.functional.mse_loss"))
+        self._install_modules(patches)
+        self._install_optimizers(patches)
+
+    def _install_modules(self, patches: Patches) -> None:
+        module = torch.nn.Module
+        patches.wrap(module, "state_dict", self._state_dict)
+        patches.wrap(module, "load_state_dict", self._load_state_dict)
+        for name in ("parameters", "named_parameters"):
+            patches.wrap(module, name, functools.partial(self._parameters, f"Module.{name}"))
+        for name in MOVES:
+            patches.wrap(module, name, functools.partial(self._moves, f"Module.{name}"))
+
+    def _install_optimizers(self, patches: Patches) -> None:
+        patches.wrap(torch.optim.Optimizer, "state_dict", self._optimizer_state_dict)
+        patches.wrap(torch.optim.Optimizer, "load_state_dict", self._optimizer_load_state_dict)
+
+    # --- tensors leaving their graph or their type
+
+    def _leaves_graph(self, label: str, call: Wrapped) -> Wrapped:
+        cut = self._guarded(label, self._cuts.cut)
+
+        def exported(self: Any) -> Any:
+            if self.grad_fn is not None:
+                cut(label, (self,), Strength.EXPORTED, place=user_place(2))
+            return call(self)
+
+        return functools.update_wrapper(exported, call)
+
+    def _detach(self, call: Wrapped) -> Wrapped:
+        cut = self._guarded("Tensor.detach", self._cuts.cut)
+        keep = self._guarded("Tensor.detach", self._ownership.keep)
+        getframe = sys._getframe
+
+        def detach(self: Any) -> Any:
+            result = call(self)
+            if self.grad_fn is not None:
+                cut("Tensor.detach", (self,), Strength.ALIASED, place=user_place(2))
+            elif self.requires_grad and not INTERNAL[getframe(1).f_code.co_filename]:
+                keep("Tensor.detach", (result,), user_place(2))
+            return result
+
+        return functools.update_wrapper(detach, call)
+
+    def _data_property(self) -> property:
+        descriptor: Any = torch._C.TensorBase.data
+        cut = self._guarded("Tensor.data", self._cuts.cut)
+
+        def get(self: Any) -> Any:
+            if self.grad_fn is not None:
+                cut("Tensor.data", (self,), Strength.ALIASED, place=user_place(2))
+            return descriptor.__get__(self)
+
+        def assign(self: Any, value: Any) -> None:
+            descriptor.__set__(self, value)
+
+        return property(get, assign, doc=descriptor.__doc__)
+
+    def _rebuild(self, call: Wrapped) -> Wrapped:
+        @self._guarded.watcher("torch.tensor")
+        def watch(data: Any, requires_grad: bool) -> None:
+            sources = graph_tensors(data)
+            if sources:
+                strength = Strength.CERTAIN if requires_grad else Strength.REBUILT
+                self._cuts.cut("torch.tensor", sources, strength, place=user_place(4))
+
+        def tensor(*args: Any, **kwargs: Any) -> Any:
+            data = args[0] if args else kwargs.get("data")
+            if isinstance(data, list | tuple | torch.Tensor):
+                watch(data, bool(kwargs.get("requires_grad")))
+            return call(*args, **kwargs)
+
+        return functools.update_wrapper(tensor, call)
+
+    def _exports(self, label: str, call: Wrapped) -> Wrapped:
+        cut = self._guarded(label, self._cuts.cut)
+        export = self._guarded(label, _note_export)
+
+        def exported(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = call(self, *args, **kwargs)
+            export(label, self, user_places(2, 4))
+            if self.grad_fn is not None:
+                cut(label, (self,), Strength.EXPORTED, place=user_place(2))
+            return result
+
+        return functools.update_wrapper(exported, call)
+
+    def _imports(self, label: str, call: Wrapped) -> Wrapped:
+        export = self._guarded(label, _note_export)
+        cut = self._guarded(label, self._cuts.cut)
+
+        def imported(*args: Any, **kwargs: Any) -> Any:
+            result = call(*args, **kwargs)
+            source = args[0] if args else None
+            if isinstance(source, list | tuple):
+                sources = graph_tensors(source)
+                if sources:
+                    cut(label, sources, Strength.REBUILT, place=user_place(2))
+            elif source is not None and not isinstance(source, torch.Tensor):
+                export(label, result, user_places(2, 4))
+            return result
+
+        return functools.update_wrapper(imported, call)
+
+    # --- live references
+
+    def _state_dict(self, call: Wrapped) -> Wrapped:
+        keep = self._guarded("Module.state_dict", self._ownership.keep)
+
+        def state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = call(self, *args, **kwargs)
+            if not args and kwargs.get("destination") is None and isinstance(result, Mapping):
+                keep("Module.state_dict", result.values(), user_place(2))
+            return result
+
+        return functools.update_wrapper(state_dict, call)
+
+    def _load_state_dict(self, call: Wrapped) -> Wrapped:
+        restoring = self._guarded("Module.load_state_dict", self._ownership.restoring)
+
+        def load_state_dict(self: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(state_dict, Mapping):
+                restoring(self, state_dict, user_place(2))
+            return call(self, state_dict, *args, **kwargs)
+
+        return functools.update_wrapper(load_state_dict, call)
+
+    def _parameters(self, label: str, call: Wrapped) -> Wrapped:
+        listed = self._guarded(label, self._ownership.listed)
+        getframe = sys._getframe
+
+        def parameters(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not INTERNAL[getframe(1).f_code.co_filename]:
+                listed(self, label, user_place(2))
+            return call(self, *args, **kwargs)
+
+        return functools.update_wrapper(parameters, call)
+
+    def _moves(self, label: str, call: Wrapped) -> Wrapped:
+        moved = self._guarded(label, self._ownership.moved)
+
+        def move(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = call(self, *args, **kwargs)
+            if result is self:
+                moved(self, label, user_place(2))
+            return result
+
+        return functools.update_wrapper(move, call)
+
+    def _optimizer_state_dict(self, call: Wrapped) -> Wrapped:
+        given = self._guarded("Optimizer.state_dict", self._ownership.state_given)
+
+        def state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
+            given(self)
+            return call(self, *args, **kwargs)
+
+        return functools.update_wrapper(state_dict, call)
+
+    def _optimizer_load_state_dict(self, call: Wrapped) -> Wrapped:
+        taken = self._guarded("Optimizer.load_state_dict", self._ownership.state_taken)
+
+        def load_state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = call(self, *args, **kwargs)
+            taken(self, user_place(2))
+            return result
+
+        return functools.update_wrapper(load_state_dict, call)
+
+    def _compares(self, label: str, call: Wrapped) -> Wrapped:
+        compared = self._guarded(label, self._ownership.compared)
+        tensors = (torch.Tensor, torch.nn.Parameter)
+        kept = self._ownership.kept_entries
+
+        def compare(*args: Any, **kwargs: Any) -> Any:
+            if len(args) >= 2:
+                left, right = args[0], args[1]
+                if left is right:
+                    compared(label, left, right, user_place(2))
+                elif kept and type(left) in tensors and type(right) in tensors and _same_elements(left, right):
+                    compared(label, left, right, user_place(2))
+            return call(*args, **kwargs)
+
+        return functools.update_wrapper(compare, call)
+
+
+def _same_elements(left: torch.Tensor, right: torch.Tensor) -> bool:
+    if left.layout is not torch.strided or right.layout is not torch.strided:
+        return False
+    return (
+        left.untyped_storage() is right.untyped_storage()
+        and left.storage_offset() == right.storage_offset()
+        and left.shape == right.shape
+    )
+
+
+def _note_export(label: str, tensor: Any, places: Iterable[Any]) -> None:
+    if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
+        ledger_of(tensor).exported = Event(label, tuple(places), next(ledgers.clock))

@@ -1,0 +1,45 @@
+"""The names that the program's modules give to parameters; looked up only when something is reported."""
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+
+import torch
+
+MOST_NAMES = 3
+
+
+def label(parameters: Sequence[torch.Tensor]) -> str:
+    """`policy.0.weight`, `policy.0.bias` and so on, the first few, with the count of the rest."""
+    if not parameters:
+        return ""
+    known = _names(parameters)
+    shown = [f"`{known[id(p)]}`" if id(p) in known else f"a leaf of shape {list(p.shape)}" for p in parameters]
+    rest = len(shown) - MOST_NAMES
+    return ", ".join(shown[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def has_trained_sibling(parameters: Sequence[torch.Tensor]) -> bool:
+    """Whether a module that holds one of these also holds a parameter with a gradient."""
+    wanted = {id(parameter) for parameter in parameters}
+    for module in _modules():
+        own = list(module.parameters())
+        if wanted & {id(parameter) for parameter in own} and any(parameter.grad is not None for parameter in own):
+            return True
+    return False
+
+
+def _names(parameters: Sequence[torch.Tensor]) -> dict[int, str]:
+    wanted = {id(parameter) for parameter in parameters}
+    best: dict[int, str] = {}
+    for module in _modules():
+        for name, parameter in module.named_parameters():
+            if id(parameter) in wanted and len(name) > len(best.get(id(parameter), "")):
+                best[id(parameter)] = name
+    return best
+
+
+def _modules() -> Iterator[torch.nn.Module]:
+    for item in gc.get_objects():
+        if issubclass(type(item), torch.nn.Module) and "_modules" in vars(item):
+            yield item

@@ -1,0 +1,279 @@
+"""Live references: who keeps the model's own tensors as if they were a copy, and when such a reference is used."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tensafe.facts import Call, Certainty, Kind, Moment, Site, StorageId, Value
+from tensafe.runtime.frames import Place, site_of
+from tensafe.runtime.ledger import LedgerHistory, clock, ledger_of, write_moment
+from tensafe.runtime.source import expressions_at, site_of_node, syntax_of
+from tensafe.runtime.weak import WeakFacts
+
+if TYPE_CHECKING:
+    from tensafe.runtime.engine import Ask
+
+MOST_SITES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A live reference: made by which call, where and when, and the version counter it then had."""
+
+    op: str
+    place: Place
+    order: int
+    version: int
+
+
+class Ownership:
+    """Remembers live references weakly and asks the rules when one is used as a copy."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._kept: WeakFacts[Kept] = WeakFacts()
+        self.kept_entries = self._kept.entries
+        self._lists: dict[Place, tuple[WeakFacts[int], str]] = {}
+        self._moves: WeakFacts[dict[Place, tuple[int, str]]] = WeakFacts()
+        self._optimizers: WeakFacts[bool] = WeakFacts()
+        self._adopted: list[tuple[WeakFacts[None], WeakFacts[None], Kept]] = []
+        self._told: set[Place] = set()
+
+    # --- moments that make a live reference
+
+    def keep(self, op: str, tensors: Iterable[Any], place: Place | None) -> None:
+        """These tensors are the live ones, handed out by `op` at `place`."""
+        if place is None:
+            return
+        order = next(clock)
+        for tensor in tensors:
+            if isinstance(tensor, torch.Tensor) and not isinstance(tensor, torch.nn.Parameter):
+                version = -1 if tensor.is_inference() else tensor._version
+                self._kept.put(tensor, Kept(op, place, order, version))
+
+    def listed(self, module: torch.nn.Module, op: str, place: Place | None) -> None:
+        """`module.parameters()` was called here; whether a list of it is kept is looked up only when it matters."""
+        if place is None or len(self._lists) >= MOST_SITES:
+            return
+        entry = self._lists.get(place)
+        if entry is None:
+            entry = self._lists[place] = (WeakFacts(), op)
+        entry[0].put(module, next(clock))
+
+    def moved(self, module: torch.nn.Module, op: str, place: Place | None) -> None:
+        """`module.to(...)` returned the module itself."""
+        if place is None:
+            return
+        places = self._moves.get(module)
+        if places is None:
+            places = {}
+            self._moves.put(module, places)
+        places.setdefault(place, (next(clock), op))
+
+    def state_given(self, optimizer: torch.optim.Optimizer) -> None:
+        """`optimizer.state_dict()` handed out its live state."""
+        self._optimizers.put(optimizer, True)
+
+    def state_taken(self, optimizer: torch.optim.Optimizer, place: Place | None) -> None:
+        """`optimizer.load_state_dict(...)` ended: note every other optimizer whose memory it now holds."""
+        if place is None:
+            return
+        own = set(_state_storages(optimizer))
+        for giver, _ in self._optimizers.items():
+            if giver is not optimizer and own & set(_state_storages(giver)):
+                first: WeakFacts[None] = WeakFacts()
+                second: WeakFacts[None] = WeakFacts()
+                first.put(giver, None)
+                second.put(optimizer, None)
+                kept = Kept("Optimizer.state_dict", place, next(clock), 0)
+                self._adopted.append((first, second, kept))
+
+    # --- moments that use one
+
+    def restoring(self, module: torch.nn.Module, state: Mapping[str, Any], place: Place | None) -> None:
+        """`module.load_state_dict(state)` begins: is `state` the module's own memory, written since it was kept?"""
+        own: dict[str, torch.Tensor] | None = None
+        for name, source in state.items():
+            kept = self._kept.get(source) if isinstance(source, torch.Tensor) else None
+            if kept is None or kept.place in self._told:
+                continue
+            if own is None:
+                own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+            target = own.get(name)
+            if target is None or not _same_storage(source, target):
+                continue
+            written = _write_since(kept, source, target)
+            if written is not None:
+                self._report(Kind.RESTORED, "Module.load_state_dict", kept, written, source, place)
+                return
+
+    def compared(self, op: str, left: torch.Tensor, right: torch.Tensor, place: Place | None) -> None:
+        """Two tensors over the same elements were compared or subtracted."""
+        if left is right:
+            self._compared_with_itself(op, left, place)
+            return
+        for kept_tensor, live in ((right, left), (left, right)):
+            kept = self._kept.get(kept_tensor)
+            if kept is not None and kept.place not in self._told and self._kept.get(live) != kept:
+                written = _write_since(kept, kept_tensor, live)
+                if written is not None and _is_stored(kept.place):
+                    self._report(Kind.COMPARED, op, kept, written, kept_tensor, place)
+                    return
+
+    def _compared_with_itself(self, op: str, parameter: torch.Tensor, place: Place | None) -> None:
+        if not isinstance(parameter, torch.nn.Parameter):
+            return
+        write = ledger_of(parameter).write
+        if write is None:
+            return
+        for at, (modules, source) in self._lists.items():
+            for module, order in modules.items():
+                if order < write.order and at not in self._told and _list_site(at) and _holds(module, parameter):
+                    kept = Kept(source, at, order, 0)
+                    self._report(Kind.COMPARED, op, kept, write_moment(write, 0, True), parameter, place)
+                    return
+
+    def stepped(self, optimizer: torch.optim.Optimizer, place: Place | None) -> None:
+        """An optimizer wrote its parameters and its state."""
+        for entry in list(self._adopted):
+            giver, taker, kept = entry
+            if any(owner is optimizer for owner, _ in giver.items()):
+                for other, _ in taker.items():
+                    if set(_state_storages(other)) & set(_state_storages(optimizer)):
+                        self._step_report(kept, place, Certainty.DID)
+                self._adopted.remove(entry)
+        if self._moves.entries:
+            self._look_for_twins(optimizer, place)
+
+    def _look_for_twins(self, optimizer: torch.optim.Optimizer, place: Place | None) -> None:
+        trained = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        for module, places in self._moves.items():
+            if len(places) < 2 or not any(id(parameter) in trained for parameter in module.parameters()):
+                continue
+            bindings = [(at, order, op, binding) for at, (order, op) in places.items() if (binding := _binding(at))]
+            places.clear()
+            for at, order, op, binding in bindings[1:]:
+                first = bindings[0]
+                if binding.receiver == first[3].receiver and binding.target != first[3].target:
+                    other = Moment(Kind.VIEWED, op, site_of(first[0]), first[1])
+                    self._step_report(Kept(op, at, order, 0), place, Certainty.MAY, (other,))
+
+    # --- asking
+
+    def _report(
+        self, kind: Kind, op: str, kept: Kept, written: Moment, tensor: torch.Tensor, place: Place | None
+    ) -> None:
+        self._told.add(kept.place)
+        storage = ledger_of(tensor).id
+        site = _list_site(kept.place) or site_of(kept.place)
+        value = Value(frozenset({storage}), (Moment(Kind.KEPT, kept.op, site, kept.order),))
+        call = Call(kind, op, site_of(place), next(clock), {"kept": value})
+        self._ask(call, LedgerHistory({storage: written}))
+
+    def _step_report(
+        self, kept: Kept, place: Place | None, certainty: Certainty, before: tuple[Moment, ...] = ()
+    ) -> None:
+        if kept.place in self._told:
+            return
+        self._told.add(kept.place)
+        storage = StorageId(0)
+        written = Moment(Kind.STEPPED, "Optimizer.step", site_of(place), next(clock))
+        site = _binding_site(kept.place) or site_of(kept.place)
+        value = Value(frozenset({storage}), (*before, Moment(Kind.KEPT, kept.op, site, kept.order)))
+        call = Call(Kind.STEPPED, "Optimizer.step", site_of(place), next(clock), {"kept": value}, certainty)
+        self._ask(call, LedgerHistory({storage: written}))
+
+
+def _write_since(kept: Kept, reference: torch.Tensor, live: torch.Tensor) -> Moment | None:
+    """The write to the live tensor after the reference was taken; writes through the reference itself are meant."""
+    write = ledger_of(live).write
+    if write is not None and write.order > kept.order:
+        if write.tensor == id(live) or _goes_through_data(write.place):
+            return write_moment(write, 0, True)
+        return None
+    moved = not live.is_inference() and kept.version not in (-1, reference._version)
+    return write_moment(None, next(clock), True) if moved and write is None else None
+
+
+def _goes_through_data(place: Place | None) -> bool:
+    nodes = expressions_at(place) if place is not None else []
+    return any(isinstance(part, ast.Attribute) and part.attr == "data" for node in nodes for part in ast.walk(node))
+
+
+def _same_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.layout is not torch.strided or other.layout is not torch.strided:
+        return False
+    return one.untyped_storage() is other.untyped_storage()
+
+
+def _state_storages(optimizer: torch.optim.Optimizer) -> Iterator[StorageId]:
+    for state in optimizer.state.values():
+        for item in state.values() if isinstance(state, dict) else ():
+            if isinstance(item, torch.Tensor) and item.layout is torch.strided and item.numel():
+                yield ledger_of(item).id
+
+
+def _holds(module: torch.nn.Module, parameter: torch.Tensor) -> bool:
+    return any(own is parameter for own in module.parameters())
+
+
+def _list_site(place: Place) -> Site | None:
+    """The list, dict or comprehension that keeps the result of the call at `place`, when there is one and it is bound."""
+    syntax = syntax_of(place[0].co_filename)
+    for node in expressions_at(place):
+        parent = syntax.parents.get(node) if syntax else None
+        if isinstance(parent, ast.comprehension) and syntax is not None:
+            parent = syntax.parents.get(parent)
+        if isinstance(parent, ast.expr) and syntax is not None and _keeps_elements(parent):
+            statement = syntax.statement(parent)
+            if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is parent:
+                return site_of_node(place, parent)
+    return None
+
+
+def _keeps_elements(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple", "dict")
+    if isinstance(node, ast.ListComp):
+        return isinstance(node.elt, ast.Name)
+    return isinstance(node, ast.DictComp) and isinstance(node.value, ast.Name)
+
+
+def _is_stored(place: Place) -> bool:
+    """Whether the reference made at `place` outlives its statement: bound, or part of what is bound or returned."""
+    syntax = syntax_of(place[0].co_filename)
+    nodes = expressions_at(place)
+    if syntax is None or not nodes:
+        return False
+    return isinstance(syntax.statement(nodes[0]), ast.Assign | ast.AnnAssign | ast.Return)
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """`target = receiver.to(...)` in source form."""
+
+    target: str
+    receiver: str
+
+
+def _binding(place: Place) -> Binding | None:
+    syntax = syntax_of(place[0].co_filename)
+    for node in expressions_at(place):
+        statement = syntax.statement(node) if syntax else None
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(statement, ast.Assign)
+            and statement.value is node
+            and len(statement.targets) == 1
+        ):
+            return Binding(ast.unparse(statement.targets[0]), ast.unparse(node.func.value))
+    return None
+
+
+def _binding_site(place: Place) -> Site | None:
+    return site_of(place) if _binding(place) else None

@@ -1,0 +1,162 @@
+"""Wrapped writers: every Python spelling of an in-place write leaves its line on the storage that it writes.
+
+Covered: `Tensor.*_`, `Tensor.__setitem__` and the augmented operators, `torch.*_`, the `inplace=True` twins behind
+`torch.nn.functional` (`torch._C._nn.*_`, `torch._VF.*_`), `torch._foreach_*_` and `torch._fused_*_`.
+"""
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+
+from tensafe.runtime import ledger as ledgers
+from tensafe.runtime.discarded import Temporaries, temporary_counts
+from tensafe.runtime.frames import INTERNAL
+from tensafe.runtime.ledger import Ledger, Write
+from tensafe.runtime.patches import Patches
+
+AUGMENTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+NOT_WRITERS = frozenset({"requires_grad_", "rename_", "names_", "record_stream_", "share_memory_", "is_shared_"})
+
+OnFailure = Callable[[str, Exception], None]
+OnGraphArgument = Callable[[torch.Tensor, Write, tuple[Any, ...]], None]
+
+
+class Writers:
+    """Makes the wrappers; `graph_values` are gradients made with create_graph=True, which a write may drop."""
+
+    def __init__(
+        self,
+        temporaries: Temporaries,
+        graph_values: dict[int, Any],
+        on_graph_argument: OnGraphArgument,
+        on_failure: OnFailure,
+    ) -> None:
+        self._temporaries = temporaries
+        self._graph_values = graph_values
+        self._on_graph_argument = on_graph_argument
+        self._on_failure = on_failure
+        self._method_count, self._slot_count = temporary_counts(_count_like_a_writer)
+
+    def install(self, patches: Patches) -> None:
+        for name in _method_names():
+            temporary = 0 if name.startswith("__i") else self._method_count
+            if name == "__setitem__":
+                temporary = self._slot_count
+            patches.wrap(torch.Tensor, name, functools.partial(self._method, f"Tensor.{name}", temporary))
+        for owner, prefix, name in _function_names():
+            patches.wrap(owner, name, functools.partial(self._function, f"{prefix}.{name}"))
+        for name in dir(torch):
+            if name.startswith(("_foreach_", "_fused_")) and name.endswith("_"):
+                patches.wrap(torch, name, functools.partial(self._lists, f"torch.{name}"))
+
+    def _method(self, label: str, temporary: int, call: Callable[..., Any]) -> Callable[..., Any]:
+        getframe, getrefcount, clock, key = sys._getframe, sys.getrefcount, ledgers.clock, ledgers._KEY
+        graph_values, written, on_graph_argument = (
+            self._graph_values,
+            self._temporaries.written,
+            self._on_graph_argument,
+        )
+        on_failure, new = self._on_failure, tuple.__new__
+
+        def writer(self: Any, *args: Any, **kwargs: Any) -> Any:
+            order = next(clock)
+            result = call(self, *args, **kwargs)
+            try:
+                frame: Any = getframe(1)
+                direct = not INTERNAL[frame.f_code.co_filename]
+                while frame is not None and INTERNAL[frame.f_code.co_filename]:
+                    frame = frame.f_back
+                own = self.untyped_storage().__dict__
+                ledger = own.get(key)
+                if ledger is None:
+                    ledger = own[key] = Ledger()
+                code, offset = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+                ledger.write = write = new(Write, (label, code, offset, order, id(self)))
+                if direct and getrefcount(self) <= temporary:
+                    written(self, write, args)
+                if graph_values:
+                    on_graph_argument(self, write, args)
+            except Exception as error:
+                on_failure(label, error)
+            return result
+
+        return _dressed(writer, call)
+
+    def _function(self, label: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        clock, on_failure = ledgers.clock, self._on_failure
+
+        def writer(*args: Any, **kwargs: Any) -> Any:
+            order = next(clock)
+            result = call(*args, **kwargs)
+            try:
+                target = args[0] if args else kwargs.get("input", kwargs.get("self"))
+                record(label, (target,), order)
+            except Exception as error:
+                on_failure(label, error)
+            return result
+
+        return _dressed(writer, call)
+
+    def _lists(self, label: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        clock, on_failure = ledgers.clock, self._on_failure
+        fused = label.startswith("torch._fused_")
+
+        def writer(*args: Any, **kwargs: Any) -> Any:
+            order = next(clock)
+            result = call(*args, **kwargs)
+            try:
+                record(label, _fused_targets(args) if fused else args[0], order)
+            except Exception as error:
+                on_failure(label, error)
+            return result
+
+        return _dressed(writer, call)
+
+
+def record(label: str, targets: Iterable[Any], order: int) -> None:
+    """Enter one write into the ledgers of all its targets; called directly by a wrapper."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and INTERNAL[frame.f_code.co_filename]:
+        frame = frame.f_back
+    code, offset = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+    for tensor in targets:
+        if isinstance(tensor, torch.Tensor):
+            ledgers.ledger_of(tensor).write = Write(label, code, offset, order, id(tensor))
+
+
+def _fused_targets(args: tuple[Any, ...]) -> Iterator[Any]:
+    """All tensor lists but the gradients: the schemas declare those written too, and the kernels only unscale them."""
+    for position, item in enumerate(args):
+        if position != 1 and isinstance(item, list | tuple):
+            yield from item
+
+
+def _method_names() -> list[str]:
+    inplace = [name for name in dir(torch.Tensor) if name.endswith("_") and not name.startswith("_")]
+    operators = [f"__i{name}__" for name in AUGMENTED]
+    return ["__setitem__", *operators, *(name for name in inplace if name not in NOT_WRITERS)]
+
+
+def _function_names() -> Iterator[tuple[Any, str, str]]:
+    for owner, prefix in ((torch, "torch"), (torch._C._nn, "torch.nn.functional")):
+        for name in dir(owner):
+            if name.endswith("_") and not name.startswith("_") and callable(getattr(owner, name)):
+                yield owner, prefix, name
+    for name in dir(torch._C._VariableFunctions):
+        if name.endswith("_") and not name.startswith("_"):
+            yield torch._VF, "torch", name
+
+
+def _dressed(wrapper: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
+    functools.update_wrapper(wrapper, call)
+    return wrapper
+
+
+def _count_like_a_writer(self: Any, *args: Any, **kwargs: Any) -> int:
+    result = self
+    count = sys.getrefcount(self)
+    return count if result is self else 0

@@ -1,0 +1,90 @@
+"""Values that meet: after a branch, in the rest of a list, and one more of the same kind."""
+
+from __future__ import annotations
+
+from tensafe.ops import Dtype
+from tensafe.static.past import Past
+from tensafe.static.values import (
+    NONE,
+    NOTHING_KNOWN,
+    THING,
+    Choice,
+    Constant,
+    Memory,
+    Opaque,
+    Scalar,
+    Sequence,
+    Value,
+)
+
+MOST_OPTIONS = 3
+MOST_ITEMS = 12
+
+
+def join(one: Value, other: Value) -> Value:
+    """What a name stands for when it was bound to either."""
+    if one is other:
+        return one
+    if type(one) is Memory and type(other) is Memory:
+        return _join_memory(one, other)
+    for value, fellow in ((one, other), (other, one)):
+        if type(value) is Constant and (value.value is None or type(fellow) is not Constant):
+            return fellow if value.value is None or type(fellow) is Memory else NOTHING_KNOWN
+        if type(value) is Opaque or type(value) is Scalar:
+            return fellow if type(fellow) is Memory else value
+    if type(one) is Constant and type(other) is Constant:
+        return one if one.value == other.value and type(one.value) is type(other.value) else NOTHING_KNOWN
+    if type(one) is Sequence and type(other) is Sequence:
+        return _join_sequences(one, other)
+    options = tuple(dict.fromkeys((*_options(one), *_options(other))))
+    return Choice(options[:MOST_OPTIONS])
+
+
+def _options(value: Value) -> tuple[Value, ...]:
+    return value.options if type(value) is Choice else (value,)
+
+
+def _join_memory(one: Memory, other: Memory) -> Memory:
+    storages = tuple(dict.fromkeys((*one.storages, *other.storages)))
+    kind = one.kind if one.kind == other.kind else THING
+    joined = Memory(kind, storages[:8], max(one.grad, other.grad), (one, other))
+    joined.exact = one.exact and other.exact and len(storages) <= 8
+    joined.hidden = one.hidden and other.hidden
+    joined.dtype = one.dtype if one.dtype == other.dtype else Dtype.UNKNOWN
+    joined.spread = one.spread and other.spread
+    joined.cuts = one.cuts if one.cuts == other.cuts else ()
+    joined.trail = one.trail if one.trail == other.trail else ()
+    return joined
+
+
+def _join_sequences(one: Sequence, other: Sequence) -> Value:
+    if len(one.items) == len(other.items) and not one.rest and not other.rest:
+        items = [join(a, b) for a, b in zip(one.items, other.items, strict=True)]
+        return Sequence(items, None, one.kind)
+    longer = one if len(one.items) >= len(other.items) else other
+    return longer
+
+
+def join_all(values: list[Value]) -> Value:
+    """One value for all; None when there is none."""
+    if not values:
+        return NONE
+    joined = values[0]
+    for value in values[1:]:
+        joined = join(joined, value)
+    return joined
+
+
+def another(value: Value, past: Past) -> Value:
+    """A further item of the kind of `value`, with memory of its own."""
+    if type(value) is Memory:
+        twin = Memory(value.kind, (past.storage(),), value.grad, value.parents)
+        twin.dtype, twin.cuts, twin.trail, twin.leaf = value.dtype, value.cuts, value.trail, value.leaf
+        twin.owner, twin.exact = value.owner, value.exact
+        for storage in value.storages[:1]:
+            if storage in past.inside:
+                past.put_inside(twin.storages[0], past.inside[storage])
+        return twin
+    if type(value) is Sequence and value.kind == "tuple":
+        return Sequence([another(item, past) for item in value.items], value.rest, "tuple")
+    return value

@@ -1,0 +1,163 @@
+"""The interpreter's state, and how it walks from one node to the next."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tensafe.facts import Call, Certainty, History, Kind, Moment, StorageId
+from tensafe.facts import Value as Fact
+from tensafe.static.hazards import Hazards
+from tensafe.static.past import OneWrite, Past
+from tensafe.static.past import moment as make_moment
+from tensafe.static.project import Project
+from tensafe.static.source import Source
+from tensafe.static.values import (
+    LIKELY,
+    NO,
+    NOTHING_KNOWN,
+    THING,
+    Class,
+    Frame,
+    Memory,
+    Path,
+    Scope,
+    State,
+    Value,
+)
+
+Ask = Callable[[Call, History], None]
+Journal = list[tuple[Scope, str, Value | None]]
+DEEPEST = 9
+
+
+class OutOfBudget(Exception):
+    """The root being interpreted is not worth more time."""
+
+
+class Machine:
+    """One file's interpreter; `ask` is told of every moment at which a rule may have an opinion."""
+
+    def __init__(self, source: Source, project: Project, ask: Ask) -> None:
+        self.source = source
+        self.project = project
+        self.ask = ask
+        self.past = Past()
+        self.hazards = Hazards(self)
+        self.frame = Frame(source, {}, (), "")
+        self.grad_on = True
+        self.path: Path = ()
+        self.journal: Journal | None = None
+        self.depth = 0
+        self.budget = 0
+        self.calling: list[ast.AST] = []
+        self.touched: Callable[[ast.AST, Memory], None] | None = None
+        self.array_write: Callable[[ast.AST, Frame, Memory], None] | None = None
+        self.made_module = 0
+        self.constructing: Class | None = None
+
+    # Names
+
+    def bind(self, scope: Scope, name: str, value: Value) -> None:
+        """Give a name or an attribute a value; a branch can take it back."""
+        if self.journal is not None:
+            self.journal.append((scope, name, scope.get(name)))
+        scope[name] = value
+
+    def look_up(self, name: str) -> Value | None:
+        """What a name stands for here."""
+        frame = self.frame
+        if name in frame.scope:
+            return frame.scope[name]
+        for scope in frame.closure:
+            if name in scope:
+                return scope[name]
+        return None
+
+    # Branches
+
+    @contextmanager
+    def arm(self, key: object, taken: bool) -> Iterator[Journal]:
+        """Interpret on the path where the condition `key` is `taken`; yields the names bound meanwhile."""
+        outer_path, outer_journal = self.path, self.journal
+        journal: Journal = []
+        self.path = (*outer_path, (key, taken))
+        self.journal = journal
+        try:
+            yield journal
+        finally:
+            self.path, self.journal = outer_path, outer_journal
+            if outer_journal is not None:
+                outer_journal.extend(journal)
+
+    # Memory
+
+    def fresh(self, kind: str, grad: int = NO, parents: tuple[Memory, ...] = ()) -> Memory:
+        """A value with memory of its own."""
+        return Memory(kind, (self.past.storage(),), grad if self.grad_on else NO, parents)
+
+    def thing(self, label: str = "", grad: int = NO) -> Memory:
+        """Something of which nothing is known, but which may share memory with others."""
+        memory = Memory(THING, (self.past.storage(),), grad)
+        memory.label = label
+        return memory
+
+    def moment(self, kind: Kind, op: str, node: ast.AST, counted: bool = True, note: str = "") -> Moment:
+        return make_moment(kind, op, self.past, node, self.frame, counted, note)
+
+    # Questions
+
+    def put(
+        self,
+        kind: Kind,
+        op: str,
+        node: ast.AST | None,
+        frame: Frame,
+        values: dict[str, Fact],
+        write: Moment | None = None,
+        certainty: Certainty = Certainty.MAY,
+    ) -> None:
+        """Ask the rules."""
+        site = frame.source.site(node, frame.label) if node is not None else None
+        self.ask(Call(kind, op, site, self.past.tick(), values, certainty), OneWrite(write))
+
+    def ask_kept(self, kind: Kind, node: ast.AST, kept: State | Memory, write: Moment, op: str) -> None:
+        """A live reference is used as if it were a copy."""
+        fact = Fact(frozenset(map(StorageId, kept.storages)), kept.trail, "")
+        self.put(kind, op, node, self.frame, {"kept": fact}, write)
+
+    @property
+    def trains(self) -> bool:
+        """Whether what happens here is recorded by autograd."""
+        return self.grad_on and not any(
+            isinstance(key, str) and key.endswith("training") and not taken for key, taken in self.path
+        )
+
+    # Walking
+
+    def eval(self, node: ast.expr) -> Value:
+        handler = EXPRESSIONS.get(type(node))
+        return handler(self, node) if handler else NOTHING_KNOWN
+
+    def block(self, body: list[ast.stmt]) -> bool:
+        """Run statements; true when control leaves the block before its end."""
+        for statement in body:
+            self.budget -= 1
+            if self.budget < 0:
+                raise OutOfBudget
+            handler = STATEMENTS.get(type(statement))
+            if handler and handler(self, statement):
+                return True
+        return False
+
+    def likely(self, *values: Value) -> int:
+        """The strongest graph state among these."""
+        return max((value.grad for value in values if type(value) is Memory), default=NO)
+
+    def is_likely(self, memory: Memory) -> bool:
+        return memory.grad >= LIKELY
+
+
+EXPRESSIONS: dict[type, Callable[[Machine, ast.expr], Value]] = {}
+STATEMENTS: dict[type, Callable[[Machine, ast.stmt], bool | None]] = {}

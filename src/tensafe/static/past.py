@@ -1,0 +1,163 @@
+"""What has happened so far: which storage lies in which, who saved it, who wrote it, in program order."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensafe.facts import Kind, Moment, StorageId
+from tensafe.static.values import Frame, Memory, Path, Save
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write into one storage: when, on which path, and through which kept reference, if any."""
+
+    moment: Moment
+    path: Path
+    through: tuple[Moment, ...] = ()
+    node: ast.AST | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OneWrite:
+    """The History that a rule is given: the one write in question."""
+
+    moment: Moment | None
+
+    def last_write(self, storages: frozenset[StorageId], since: Moment) -> Moment | None:
+        """That write, whatever the storages."""
+        return self.moment
+
+
+def compatible(one: Path, other: Path) -> bool:
+    """Whether both paths can be taken in one run."""
+    if not one or not other:
+        return True
+    arms = dict(one)
+    return all(arms.get(key, arm) == arm for key, arm in other)
+
+
+def reaches(start: Memory, goal: Memory, limit: int = 4000) -> bool:
+    """Whether a backward from `start` passes through `goal`."""
+    seen = {id(start)}
+    stack = [start]
+    while stack:
+        memory = stack.pop()
+        if memory is goal:
+            return True
+        for parent in memory.parents:
+            if id(parent) not in seen:
+                seen.add(id(parent))
+                stack.append(parent)
+        if len(seen) > limit:
+            return False
+    return False
+
+
+def ancestors(start: Memory, limit: int = 4000) -> set[int]:
+    """The ids of all values a backward from `start` passes through."""
+    seen = {id(start)}
+    stack = [start]
+    while stack and len(seen) < limit:
+        for parent in stack.pop().parents:
+            if id(parent) not in seen:
+                seen.add(id(parent))
+                stack.append(parent)
+    return seen
+
+
+class Past:
+    """The storages of one analysis, and everything that happened to them."""
+
+    def __init__(self) -> None:
+        self.order = 0
+        self.newest = 0
+        self.inside: dict[int, int] = {}  # storage of a parameter -> storage of its module
+        self.holds: dict[int, list[int]] = {}
+        self.saves: dict[int, list[Save]] = {}
+        self.writes: dict[int, list[Write]] = {}
+
+    def storage(self) -> int:
+        """A storage nobody has."""
+        self.newest += 1
+        return self.newest
+
+    def tick(self) -> int:
+        self.order += 1
+        return self.order
+
+    def put_inside(self, inner: int, outer: int) -> None:
+        """`inner` belongs to the module whose storage is `outer`."""
+        if inner != outer and self.inside.get(inner) != outer and not self._is_around(inner, outer):
+            self.inside[inner] = outer
+            self.holds.setdefault(outer, []).append(inner)
+
+    def _is_around(self, outer: int, inner: int) -> bool:
+        return outer in self.around(inner)
+
+    def around(self, storage: int) -> Iterator[int]:
+        """The storages of the modules that hold this one, innermost first."""
+        while (outer := self.inside.get(storage)) is not None:
+            yield outer
+            storage = outer
+
+    def within(self, storage: int) -> Iterator[int]:
+        """This storage and all that it holds."""
+        yield storage
+        for inner in self.holds.get(storage, ()):
+            yield from self.within(inner)
+
+    def is_within(self, inner: int, outer: int) -> bool:
+        return inner == outer or outer in self.around(inner)
+
+    def save(self, op: str, node: ast.AST, frame: Frame, path: Path, output: Memory, memory: Memory) -> None:
+        """Autograd keeps `memory` for the backward of `op`, whose result is `output`."""
+        if not memory.exact:
+            return
+        save = Save(op, node, frame, self.tick(), path, output, memory)
+        for storage in memory.storages:
+            self.saves.setdefault(storage, []).append(save)
+
+    def saved(self, storages: tuple[int, ...], path: Path) -> list[Save]:
+        """What a write into these storages, now, on this path, would spoil."""
+        found: list[Save] = []
+        for storage in storages:
+            for inner in self.within(storage):
+                for save in self.saves.get(inner, ()):
+                    if not save.done and save not in found and compatible(save.path, path):
+                        found.append(save)
+        return found
+
+    def write(self, storages: tuple[int, ...], write: Write) -> None:
+        for storage in storages:
+            self.writes.setdefault(storage, []).append(write)
+
+    def last_write(self, storages: tuple[int, ...], since: Moment, path: Path) -> Write | None:
+        """The latest write after `since` into these storages, their parts, or all of a module around them."""
+        latest: Write | None = None
+        for storage in storages:
+            for near in (*self.within(storage), *self.around(storage)):
+                for write in reversed(self.writes.get(near, ())):
+                    if write.moment.order <= since.order:
+                        break
+                    if since in write.through or not compatible(write.path, path):
+                        continue
+                    if latest is None or write.moment.order > latest.moment.order:
+                        latest = write
+                    break
+        return latest
+
+    def forget_saves(self, start: Memory) -> None:
+        """A backward from `start` ran: what it needed is free."""
+        reached = ancestors(start)
+        for saves in self.saves.values():
+            for save in saves:
+                if id(save.output) in reached:
+                    save.done = True
+
+
+def moment(kind: Kind, op: str, past: Past, node: ast.AST, frame: Frame, counted: bool = True, note: str = "") -> Moment:
+    """Something that happens now, at this node."""
+    return Moment(kind, op, frame.source.site(node, frame.label), past.tick(), counted, note)

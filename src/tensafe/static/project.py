@@ -1,0 +1,63 @@
+"""The other files of the project that a file imports from, read only when a call needs them."""
+
+from __future__ import annotations
+
+import tokenize
+from pathlib import Path
+
+from tensafe.static.source import Source
+from tensafe.static.values import Scope
+
+MOST_FILES = 8
+LARGEST_BYTES = 120_000
+
+
+def read(path: Path) -> str:
+    """The text of a Python file, in the encoding that it declares (PEP 263)."""
+    with tokenize.open(path) as file:
+        return file.read()
+
+
+class Project:
+    """Finds and keeps the files that one file imports from."""
+
+    def __init__(self, path: str) -> None:
+        self.folder = Path(path).parent
+        self.sources: dict[Path, Source | None] = {}
+        self.scopes: dict[str, Scope] = {}  # by path of the source
+
+    def source_of(self, module: str, level: int, importer: Source) -> Source | None:
+        """The parsed file of a module, or None when it is not in the project, too large, or one too many."""
+        for candidate in self._candidates(module, level, Path(importer.path)):
+            if candidate in self.sources:
+                return self.sources[candidate]
+            if len(self.sources) >= MOST_FILES:
+                return None
+            if candidate.is_file():
+                self.sources[candidate] = self._parse(candidate)
+                return self.sources[candidate]
+        return None
+
+    def _candidates(self, module: str, level: int, importer: Path) -> list[Path]:
+        parts = [part for part in module.split(".") if part]
+        if level:
+            folders = [importer.parents[level - 1]] if level <= len(importer.parents) else []
+        else:
+            folders = [importer.parent]
+            top = importer.parent
+            while (top / "__init__.py").is_file() and top.parent != top:
+                top = top.parent
+            folders.append(top)
+        found = []
+        for folder in folders:
+            found += [folder.joinpath(*parts).with_suffix(".py")] if parts else []
+            found.append(folder.joinpath(*parts, "__init__.py"))
+        return found
+
+    def _parse(self, path: Path) -> Source | None:
+        try:
+            if path.stat().st_size > LARGEST_BYTES:
+                return None
+            return Source(str(path), read(path))
+        except (OSError, SyntaxError, ValueError, UnicodeError, RecursionError):
+            return None

@@ -1,0 +1,201 @@
+"""Who may import whom, as a table; a folder that is not in the table fails until it is placed."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "tensafe"
+FRONT_DOOR = "__init__"
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "ops": set(),
+    "memory": set(),
+    "facts": {"ops", "memory"},
+    "findings": {"facts"},
+    "rules": {"facts", "findings"},
+    "static": {"ops", "memory", "facts"},
+    "runtime": {"ops", "memory", "facts"},
+    "aliases": {"memory"},
+    "copies": {"memory"},
+    "fixes": {"findings"},
+    "report": {"findings", "aliases"},
+    "check": {"ops", "memory", "facts", "findings", "rules", "static", "runtime", "fixes", "report"},
+    "cli": {"check", "report", "aliases", "copies"},
+    "__main__": {"cli"},
+}
+for allowed in MAY_IMPORT.values():
+    allowed.add("errors")
+MAY_IMPORT[FRONT_DOOR] = set(MAY_IMPORT)  # public names, each loaded on first use
+
+# Rooms, or single modules, that touch tensors; whoever imports one of these modules touches them too.
+TORCH_ROOMS = {"runtime", "aliases", "copies"}
+TORCH_MODULES = {"memory.from_torch"}
+
+
+def room_of(module: str) -> str:
+    """The room of a module named from inside tensafe: `facts.words` is in `facts`."""
+    return module.split(".")[0] or FRONT_DOOR
+
+
+def name_of(path: Path) -> str:
+    """`src/tensafe/facts/__init__.py` is `facts`; the front door is the empty name."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == FRONT_DOOR else parts)
+
+
+def absolute(node: ast.ImportFrom, module: str, is_package: bool) -> str:
+    """The full name that `from ... import` reads from, relative or not."""
+    if node.level == 0:
+        return node.module or ""
+    package = ["tensafe", *module.split(".")] if module else ["tensafe"]
+    above = node.level - 1 if is_package else node.level
+    return ".".join([*package[: len(package) - above], *([node.module] if node.module else [])])
+
+
+def imports(text: str, module: str, is_package: bool = False) -> Iterator[tuple[int, str]]:
+    """Every import in a file, those inside functions and under TYPE_CHECKING too, as (line, full name)."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = absolute(node, module, is_package)
+            yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+
+
+def room_imported(name: str) -> str | None:
+    """The room that a full name lies in, None when it is not ours; a name of no room is the front door's."""
+    head, _, inside = name.partition(".")
+    if head != "tensafe":
+        return None
+    room = room_of(inside)
+    return room if room in MAY_IMPORT else FRONT_DOOR
+
+
+def is_torch(name: str) -> bool:
+    """Whether an imported name brings torch: torch itself, or one of our modules that needs it."""
+    if name.split(".")[0] == "torch":
+        return True
+    inside = name.removeprefix("tensafe.")
+    return inside != name and any(inside == m or inside.startswith(f"{m}.") for m in TORCH_MODULES)
+
+
+def broken(text: str, module: str, is_package: bool = False) -> list[str]:
+    """What a file of this name does against the table, one line each."""
+    room = room_of(module)
+    if room not in MAY_IMPORT:
+        return [f"{module}: `{room}` is not in the table: place it"]
+    wrong = []
+    for line, name in imports(text, module, is_package):
+        other = room_imported(name)
+        if other is not None and other != room and other not in MAY_IMPORT[room]:
+            wrong.append(f"{module or FRONT_DOOR}:{line}: {room} may not import {name}")
+        if is_torch(name) and room not in TORCH_ROOMS and module not in TORCH_MODULES:
+            wrong.append(f"{module or FRONT_DOOR}:{line}: {room} may not import torch, as {name} does")
+    return wrong
+
+
+def test_every_import_follows_the_table() -> None:
+    files = sorted(SOURCE.rglob("*.py"))
+    assert files, "no source found"
+    wrong = []
+    for path in files:
+        wrong += broken(path.read_text(), name_of(path), is_package=path.stem == FRONT_DOOR)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("facts.words", "from tensafe.rules import catalogue"),
+        ("facts.words", "from tensafe import rules"),
+        ("facts.words", "import tensafe.rules.lost_write"),
+        ("facts.words", "from ..rules import catalogue"),
+        ("facts.words", "from .. import rules"),
+        ("facts.words", "from tensafe import __version__"),
+        ("static.flow", "def f():\n    from tensafe.rules import catalogue"),
+        ("static.flow", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import tensafe.runtime"),
+        ("static.flow", "import torch"),
+        ("static.flow", "from torch.nn import Module"),
+        ("static.flow", "from tensafe.memory.from_torch import extent_of"),
+        ("static.flow", "from tensafe.memory import from_torch"),
+        ("memory.extent", "import torch"),
+        ("ops.table", "from tensafe.memory import Extent"),
+        ("errors", "from tensafe.facts import Site"),
+        ("surprise.new", "x = 1"),
+        ("surprise", "x = 1"),
+    ],
+)
+def test_a_line_that_breaks_the_table_is_seen(module: str, text: str) -> None:
+    assert broken(text, module)
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("facts.words", "from tensafe.memory import Extent"),
+        ("facts.words", "from .history import History"),
+        ("runtime.hooks", "import torch"),
+        ("memory.from_torch", "import torch"),
+        ("rules.lost_write", "from tensafe.errors import TensafeError"),
+        ("check", "from tensafe.rules import catalogue"),
+        ("static.flow", "import torchfix"),
+    ],
+)
+def test_a_line_that_follows_the_table_is_let_through(module: str, text: str) -> None:
+    assert not broken(text, module)
+
+
+def test_relative_imports_of_a_package_start_at_the_package() -> None:
+    assert [name for _, name in imports("from .words import Site", "facts", is_package=True)] == [
+        "tensafe.facts.words.Site"
+    ]
+
+
+LOST_WRITE = "import torch\n\nx = torch.zeros(3)\nx[x > 0].zero_()\n"
+ABSENT = """raise ModuleNotFoundError(f"No module named {__name__!r}", name=__name__)\n"""
+
+
+@pytest.fixture
+def without_torch(tmp_path: Path) -> dict[str, str]:
+    """An environment in which torch and NumPy cannot be imported, by this process's children either."""
+    absent = tmp_path / "absent"
+    absent.mkdir()
+    for name in ("torch", "numpy"):
+        (absent / f"{name}.py").write_text(ABSENT)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(absent), str(SOURCE.parent)])}
+
+
+def python(environment: dict[str, str], *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_check_runs_without_torch(without_torch: dict[str, str], tmp_path: Path) -> None:
+    files = [tmp_path / "first.py", tmp_path / "second.py"]
+    for path in files:
+        path.write_text(LOST_WRITE)
+    done = python(without_torch, "-m", "tensafe", "check", *files)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.count("lost-write") >= len(files), done.stdout + done.stderr
+
+
+def test_the_torchless_environment_has_no_torch(without_torch: dict[str, str]) -> None:
+    for module in ("torch", "numpy", "tensafe.memory.from_torch"):
+        done = python(without_torch, "-c", f"import {module}")
+        assert done.returncode == 1
+        assert re.search("No module named .(torch|numpy)", done.stderr), done.stderr
+
+
+def test_importing_tensafe_imports_no_torch() -> None:
+    code = "import sys, tensafe, tensafe.check, tensafe.cli; print({'torch', 'numpy'} & set(sys.modules))"
+    done = python({**os.environ, "PYTHONPATH": str(SOURCE.parent)}, "-c", code)
+    assert done.stdout == "set()\n", done.stdout + done.stderr
