@@ -14,9 +14,10 @@ help: ## list the targets
 setup: $(READY) ## the pinned environment in .venv; quick when nothing changed
 
 $(READY): pyproject.toml requirements/test.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -r requirements/test.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@echo 'setting up $(VENV) from requirements/test.txt: about a minute'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq -r requirements/test.txt
+	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
 	@touch $@
 
 # Both commands must end with 1: the program with its own traceback, the linter with findings.
@@ -45,7 +46,7 @@ bench: $(BENCH_READY) ## what `run` costs a training step, and how fast `check` 
 	$(BIN)/python bench/check_speed.py
 
 $(BENCH_READY): $(READY) requirements/bench.txt
-	$(BIN)/python -m pip install --quiet -r requirements/bench.txt
+	@$(BIN)/python -m pip install -qq -r requirements/bench.txt
 	@touch $@
 
 docs: $(READY) ## docs/rules/*.md from the rules' own pages

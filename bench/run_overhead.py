@@ -2,7 +2,9 @@
 
 All workers of a workload live at once and wait; one at a time is told to train for a moment, so that a slow
 phase of the machine meets all of them alike. A ratio is the median, over the rounds, of a burst's time to the
-plain burst's time in the same round; `plain again` is a second plain worker and shows the noise.
+plain burst's time in the same round; `plain again` is a second plain worker and shows the noise. Where a
+process happens to lie in memory makes it some percent faster or slower for life, so all workers are started
+anew a few times.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ class Worker:
         return self.process.wait(timeout=60)
 
 
-def command(mode: str, workload: str, scratch: Path) -> list[str]:
-    script = [str(BENCH / "step_worker.py"), workload]
+def command(mode: str, workload: str, options: list[str], scratch: Path) -> list[str]:
+    script = [str(BENCH / "step_worker.py"), workload, *options]
     if mode == ANOMALY:
         return [sys.executable, *script, "--anomaly"]
     if mode == TENSAFE:
@@ -59,11 +61,11 @@ def command(mode: str, workload: str, scratch: Path) -> list[str]:
     return [sys.executable, *script]
 
 
-def start(mode: str, workload: str, scratch: Path) -> Worker:
+def start(mode: str, workload: str, options: list[str], scratch: Path) -> Worker:
     # anomaly mode warns once that it is slow, which is what this program is about to say with figures
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     process = subprocess.Popen(
-        command(mode, workload, scratch),
+        command(mode, workload, options, scratch),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL if mode == ANOMALY else None,
@@ -85,42 +87,55 @@ def take_turns(workers: list[Worker], rounds: int) -> None:
             time.sleep(PAUSE)
 
 
-def ratios(worker: Worker, plain: Worker) -> list[float]:
-    return sorted(mine / its for mine, its in zip(worker.bursts, plain.bursts, strict=True))
-
-
-def row(workload: str, worker: Worker, plain: Worker) -> str:
-    spread = ratios(worker, plain)
-    low, high = spread[len(spread) // 4], spread[3 * len(spread) // 4]
-    reach = f"  reach {REACH[workload]:.2f}x" if worker.name == TENSAFE else ""
-    return (
-        f"{workload:12} {worker.name:13} {median(worker.bursts) * 1000:8.2f} ms"
-        f"  {median(spread):5.2f}x  ({low:.2f} to {high:.2f}){reach}"
-    )
-
-
-def measure(workload: str, modes: list[str], rounds: int) -> None:
+def generation(workload: str, modes: list[str], options: list[str], rounds: int) -> list[Worker]:
+    """Workers that were started, took turns and ended."""
     with tempfile.TemporaryDirectory() as scratch:
-        workers = [start(mode, workload, Path(scratch)) for mode in modes]
+        workers = [start(mode, workload, options, Path(scratch)) for mode in modes]
         try:
             take_turns(workers, rounds)
         finally:
             ended = [worker.stop() for worker in workers]
     for worker, status in zip(workers, ended, strict=True):
-        print(row(workload, worker, workers[0]) + (f"  exit {status}" if status else ""), flush=True)
+        if status:
+            print(f"{workload}: the worker of {worker.name} ended with {status}", file=sys.stderr)
+    return workers
+
+
+def row(workload: str, name: str, bursts: list[float], plain: list[float]) -> str:
+    ratios = sorted(mine / its for mine, its in zip(bursts, plain, strict=True))
+    low, high = ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]
+    reach = f"  reach {REACH[workload]:.2f}x" if name == TENSAFE else ""
+    return (
+        f"{workload:12} {name:13} {median(bursts) * 1000:8.2f} ms"
+        f"  {median(ratios):5.2f}x  ({low:.2f} to {high:.2f}){reach}"
+    )
+
+
+def measure(workload: str, modes: list[str], options: list[str], rounds: int, restarts: int) -> None:
+    bursts: dict[str, list[float]] = {mode: [] for mode in modes}
+    for _ in range(restarts):
+        for worker in generation(workload, modes, options, rounds):
+            bursts[worker.name] += worker.bursts
+    for mode in modes:
+        print(row(workload, mode, bursts[mode], bursts[PLAIN]), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--restarts", type=int, default=5)
     parser.add_argument("--workloads", default=",".join(REACH), help="some of %(default)s")
     parser.add_argument("--modes", default=f"{AGAIN},{ANOMALY},{TENSAFE}", help="some of %(default)s")
+    parser.add_argument(
+        "--cpu-time", action="store_true", help="one thread and its CPU time, on a busy machine"
+    )
     args = parser.parse_args()
+    options = ["--cpu-time"] if args.cpu_time else []
     print(f"{'workload':12} {'mode':13} {'a step':>11}  {'ratio':>6}  (quartiles of the ratio)")
     for workload in args.workloads.split(","):
-        measure(workload, [PLAIN, *args.modes.split(",")], args.rounds)
+        measure(workload, [PLAIN, *args.modes.split(",")], options, args.rounds, args.restarts)
 
 
 if __name__ == "__main__":

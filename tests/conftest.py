@@ -1,4 +1,4 @@
-"""What all tests share: assertions of test helpers explain themselves, and hypothesis is quick and the same each time."""
+"""What all tests share: hypothesis is quick and the same each time."""
 
 from __future__ import annotations
 

@@ -28,13 +28,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "copies": {"memory"},
     "fixes": {"findings"},
     "report": {"findings", "aliases"},
-    "check": {"ops", "memory", "facts", "findings", "rules", "static", "runtime", "fixes", "report"},
-    "cli": {"check", "report", "aliases", "copies"},
+    "collector": {"facts", "findings", "rules"},
+    # the two modules that bring rules and an engine together; `run` reads the source too, for writes by NumPy
+    "check": {"ops", "memory", "collector", "facts", "findings", "rules", "static", "fixes"},
+    "run": {"collector", "facts", "findings", "rules", "runtime", "static"},
+    "cli": {"check", "run", "findings", "rules", "fixes", "report", "aliases", "copies"},
     "__main__": {"cli"},
 }
 for allowed in MAY_IMPORT.values():
     allowed.add("errors")
 MAY_IMPORT[FRONT_DOOR] = set(MAY_IMPORT)  # public names, each loaded on first use
+ANYBODYS = {"tensafe.__version__"}  # a string in the front door, which itself imports nothing when imported
 
 # Rooms, or single modules, that touch tensors; whoever imports one of these modules touches them too.
 TORCH_ROOMS = {"runtime", "aliases", "copies"}
@@ -96,6 +100,8 @@ def broken(text: str, module: str, is_package: bool = False) -> list[str]:
     wrong = []
     for line, name in imports(text, module, is_package):
         other = room_imported(name)
+        if name in ANYBODYS:
+            continue
         if other is not None and other != room and other not in MAY_IMPORT[room]:
             wrong.append(f"{module or FRONT_DOOR}:{line}: {room} may not import {name}")
         if is_torch(name) and room not in TORCH_ROOMS and module not in TORCH_MODULES:
@@ -120,7 +126,11 @@ def test_every_import_follows_the_table() -> None:
         ("facts.words", "import tensafe.rules.lost_write"),
         ("facts.words", "from ..rules import catalogue"),
         ("facts.words", "from .. import rules"),
-        ("facts.words", "from tensafe import __version__"),
+        ("facts.words", "from tensafe import deepcopy"),
+        ("cli.check", "from tensafe.static import machine"),
+        ("cli.run", "import tensafe.runtime.engine"),
+        ("check", "from tensafe.run import run_program"),
+        ("check", "import tensafe.runtime"),
         ("static.flow", "def f():\n    from tensafe.rules import catalogue"),
         ("static.flow", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import tensafe.runtime"),
         ("static.flow", "import torch"),
@@ -147,6 +157,7 @@ def test_a_line_that_breaks_the_table_is_seen(module: str, text: str) -> None:
         ("memory.from_torch", "import torch"),
         ("rules.lost_write", "from tensafe.errors import TensafeError"),
         ("check", "from tensafe.rules import catalogue"),
+        ("collector", "from tensafe import __version__"),
         ("static.flow", "import torchfix"),
     ],
 )
@@ -189,7 +200,7 @@ def test_check_runs_without_torch(without_torch: dict[str, str], tmp_path: Path)
 
 
 def test_the_torchless_environment_has_no_torch(without_torch: dict[str, str]) -> None:
-    for module in ("torch", "numpy", "tensafe.memory.from_torch"):
+    for module in ("torch", "numpy", "tensafe.runtime.engine"):
         done = python(without_torch, "-c", f"import {module}")
         assert done.returncode == 1
         assert re.search("No module named .(torch|numpy)", done.stderr), done.stderr

@@ -1,4 +1,5 @@
 """Collects what the rules say to an engine's questions: allowed lines dropped, identical findings counted."""
+
 from __future__ import annotations
 
 import linecache
@@ -26,7 +27,9 @@ class Collector:
         for rule in self._rules[call.kind]:
             for finding in rule.judge(call, history):
                 if not is_allowed(finding, _read_line):
-                    self._add(finding, stops=call.kind is Kind.BACKWARD and rule.name == "saved-tensor-modified")
+                    self._add(
+                        finding, stops=call.kind is Kind.BACKWARD and rule.name == "saved-tensor-modified"
+                    )
 
     def _add(self, finding: Finding, stops: bool) -> None:
         if finding not in self._counts and len(self._counts) >= MOST_FINDINGS:

@@ -1,4 +1,5 @@
 """What tensafe raises: every message is one line that says what is wrong, where, and what to do."""
+
 from __future__ import annotations
 
 

@@ -1,4 +1,5 @@
 """Brings the rules and the runtime engine together: one watched program, one record."""
+
 from __future__ import annotations
 
 import linecache
@@ -25,8 +26,8 @@ def run_program(
 ) -> int:
     """Run a script or module under the engine and return its exit status; `tell` gets the record at the end.
 
-    `tell_now` gets a finding at once when the program is about to stop on it. Raises `TensafeError` before anything
-    runs when there is no such program.
+    `tell_now` gets a finding at once when the program is about to stop on it. Raises `TensafeError` before
+    anything runs when there is no such program.
     """
     program = programs.read(target, arguments, module=module)
     collector = Collector(rules, tell_now)
@@ -47,7 +48,9 @@ def run_program(
 
 
 def watch_text(text: str, path: str, rules: Sequence[Rule]) -> Record:
-    """Run source text in this process under the engine; an exception of the text is named in `summary["raised"]`."""
+    """Run source text in this process under the engine; an exception of the text is named in
+    `summary["raised"]`.
+    """
     collector = Collector(rules)
     engines: list[Any] = []
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
@@ -73,11 +76,15 @@ def _start_engine(collector: Collector, engines: list[Any]) -> None:
         engine.start()
         engines.append(engine)
     except Exception as error:
-        collector.not_checked("the whole program", f"tensafe could not start ({type(error).__name__}: {error})")
+        collector.not_checked(
+            "the whole program", f"tensafe could not start ({type(error).__name__}: {error})"
+        )
 
 
 def _naming_unseen_writers(ask: Callable[[Call, History], None]) -> Callable[[Call, History], None]:
-    """Where the running engine saw no writer, ask the other one who writes into the memory that was handed out."""
+    """Where the running engine saw no writer, ask the other one who writes into the memory that was handed
+    out.
+    """
 
     def ask_with_names(call: Call, history: History) -> None:
         if call.kind is Kind.BACKWARD:

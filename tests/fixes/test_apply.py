@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fixes.places import finding_with, fixed, site_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fixes.places import finding_with, fixed, site_of
 from tensafe.findings import AssignThroughIndex, Finding, OutOfPlace, Wrap
 from tensafe.fixes import apply, until_still
 from tensafe.fixes.edits import Edit, carried_out, collide, collide_among
@@ -29,14 +29,12 @@ def test_everything_outside_the_spans_is_untouched(lines: list[tuple[str, str]],
     findings = []
     for statement, comment in lines:
         start = len(source)
-        source += f"\tif c: {statement}  # {comment}{newline}".lstrip("\t")
+        source += f"if c: {statement}  # {comment}{newline}"
         after += f"if c: {STATEMENTS[statement]}  # {comment}{newline}"
-        site = site_of("x" * 0 + source, statement, occurrence=source[:start].count(statement))
+        site = site_of(source, statement, occurrence=source[:start].count(statement))
         action = AssignThroughIndex(site) if "zero_" in statement else OutOfPlace(site)
         findings.append(finding_with(action))
     source, after = source + f"print(x){newline}", after + f"print(x){newline}"
-    if "+=" in "".join(comment for _, comment in lines):
-        return
     result = apply(source, findings, unsafe=False)
     assert not result.refused, result.refused[0].why
     assert result.text == after
@@ -59,10 +57,6 @@ def test_two_findings_on_one_line_are_one_edit() -> None:
 
 
 def test_of_colliding_fixes_the_first_wins_and_the_next_round_does_the_other() -> None:
-    source = "y = f(g())\n"
-    outer, inner = (finding_with(Wrap(site_of(source, words), "copy({})")) for words in ("f(g())", "f(g"))
-    inner = finding_with(Wrap(site_of(source, "g()"), "copy({})"))
-    assert apply(source, [outer, inner], unsafe=False).text == "y = copy(f(g()))\n" or True
     source = "y = f()\n"
     wraps = [finding_with(Wrap(site_of(source, "f()"), template)) for template in ("one({})", "two({})")]
     first = apply(source, wraps, unsafe=False)

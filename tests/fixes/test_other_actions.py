@@ -1,10 +1,10 @@
-"""Index assignments, wrapped expressions with their import, replaced functions, keywords: done exactly, or refused."""
+"""Index assignments, wrapped expressions, replaced functions, keywords: done exactly, or refused."""
 
 from __future__ import annotations
 
 import pytest
-from fixes.places import assert_fixed, assert_refused, fixed, site_of
 
+from fixes.places import assert_fixed, assert_refused, fixed, site_of
 from tensafe.findings import AssignThroughIndex, CallInstead, SetKeyword, Site, Wrap
 from tensafe.findings.source import split_lines
 
@@ -66,7 +66,7 @@ def test_not_assigned_through_the_index(source: str, why: str) -> None:
         ("", "import copy\n\n"),
         ("import copy\n", "import copy\n"),
         ("import torch\n", "import copy\nimport torch\n"),
-        ("import argparse\nimport os\nimport torch\n", "import argparse\nimport copy\nimport os\nimport torch\n"),
+        ("import ast\nimport os\nimport torch\n", "import ast\nimport copy\nimport os\nimport torch\n"),
         ("import argparse\n\nimport torch\n", "import argparse\n\nimport copy\nimport torch\n"),
         ("import argparse\n", "import argparse\nimport copy\n"),
         ("from os import path\n", "import copy\nfrom os import path\n"),
@@ -91,7 +91,9 @@ def test_wrapped_with_its_import(head: str, new_head: str) -> None:
 def test_windows_line_ends_reach_the_import_too() -> None:
     source = "import torch\r\nbest = model.state_dict()\r\n"
     action = Wrap(site_of(source, "model.state_dict()"), DEEP, imports=("copy",))
-    assert_fixed(source, action, "import copy\r\nimport torch\r\nbest = copy.deepcopy(model.state_dict())\r\n")
+    assert_fixed(
+        source, action, "import copy\r\nimport torch\r\nbest = copy.deepcopy(model.state_dict())\r\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,11 @@ TENSOR = "torch.tensor(losses, requires_grad=True)"
         ("", "torch.tensor([a, b], requires_grad=True)", "torch.stack([a, b])"),
         ("", "torch.tensor([f(x) for x in y])", "torch.stack([f(x) for x in y])"),
         ("", "torch.tensor(([a, b]), requires_grad=True)", "torch.stack(([a, b]))"),
-        ("self.losses = []\nself.losses.append(a)\n", "torch.tensor(self.losses)", "torch.stack(self.losses)"),
+        (
+            "self.losses = []\nself.losses.append(a)\n",
+            "torch.tensor(self.losses)",
+            "torch.stack(self.losses)",
+        ),
         ("import torch as th\n", "th.tensor([a, b])", "th.stack([a, b])"),
         ("from torch import tensor\n", "tensor([a, b])", "torch.stack([a, b])"),
     ],
@@ -184,7 +190,9 @@ def test_no_other_function_called(head: str, call: str, why: str) -> None:
 
 def test_a_single_tensor_is_not_stacked() -> None:
     source = "import torch\nlosses = f(x)\nloss = torch.tensor(losses)\n"
-    assert_refused(source, CallInstead(site_of(source, "torch.tensor(losses)"), "torch.stack"), "not seen to be a list")
+    assert_refused(
+        source, CallInstead(site_of(source, "torch.tensor(losses)"), "torch.stack"), "not seen to be a list"
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,7 +214,9 @@ def test_a_single_tensor_is_not_stacked() -> None:
     ],
 )
 def test_keyword_set(before: str, after: str) -> None:
-    assert_fixed(f"y = {before}\n", SetKeyword(site_of(f"y = {before}\n", before), "k", "1"), f"y = {after}\n")
+    assert_fixed(
+        f"y = {before}\n", SetKeyword(site_of(f"y = {before}\n", before), "k", "1"), f"y = {after}\n"
+    )
 
 
 @pytest.mark.parametrize(

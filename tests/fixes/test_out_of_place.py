@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from fixes.places import assert_fixed, assert_refused, fixed, site_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fixes.places import assert_fixed, assert_refused, fixed, site_of
 from tensafe.findings import OutOfPlace, Site
 from tensafe.fixes import twins
 
@@ -139,7 +139,9 @@ ATOMS = st.sampled_from(["a", "b", "1", "3", "(a)", "(a - b)", "abs(b)", "[a, 2]
 
 
 def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    binary = st.builds("{} {} {}".format, inner, st.sampled_from([*SIGNS[:-1], "<", "==", "and", "or"]), inner)
+    binary = st.builds(
+        "{} {} {}".format, inner, st.sampled_from([*SIGNS[:-1], "<", "==", "and", "or"]), inner
+    )
     unary = st.builds("{}{}".format, st.sampled_from(["-", "~", "not ", "+"]), inner)
     choice = st.builds("{} if {} else {}".format, inner, inner, inner)
     return st.one_of(binary, unary, choice, inner.map("({})".format))
@@ -155,7 +157,9 @@ def outcome(code: str, a: int, b: int) -> object:
     return names["x"]
 
 
-@given(st.sampled_from(SIGNS), st.recursive(ATOMS, _grown, max_leaves=5), st.integers(0, 5), st.integers(-3, 4))
+@given(
+    st.sampled_from(SIGNS), st.recursive(ATOMS, _grown, max_leaves=5), st.integers(0, 5), st.integers(-3, 4)
+)
 def test_the_rewritten_statement_computes_the_same(sign: str, value: str, a: int, b: int) -> None:
     if sign == "**" and ("<<" in value or "*" in value):
         return  # numbers without end
@@ -176,8 +180,14 @@ def test_the_list_of_twins_agrees_with_torch() -> None:
     functional = pytest.importorskip("torch.nn.functional")
     assert not [name for name in twins.METHODS if not hasattr(torch.Tensor, name)]
     assert not [name for name in twins.METHODS if not hasattr(torch.Tensor, name[:-1])]
-    assert not [name for name in twins.TORCH_FUNCTIONS if not (hasattr(torch, name) and hasattr(torch, name[:-1]))]
-    assert not [name for name in twins.FUNCTIONAL if not (hasattr(functional, name) and hasattr(functional, name[:-1]))]
+    assert not [
+        name for name in twins.TORCH_FUNCTIONS if not (hasattr(torch, name) and hasattr(torch, name[:-1]))
+    ]
+    assert not [
+        name
+        for name in twins.FUNCTIONAL
+        if not (hasattr(functional, name) and hasattr(functional, name[:-1]))
+    ]
 
 
 def test_twins_take_the_same_arguments_as_torch_says() -> None:

@@ -19,7 +19,7 @@ Findings go to standard output. `# tensafe: allow NAME` on a line, or alone on t
 """
 EPILOG = """\
 Exit status: 0 no errors or warnings (after --fix: none left), 1 some, or a --diff that is not empty,
-2 could not check.
+2 could not check: no such path, no Python files, or none that could be read.
 """
 
 
@@ -51,7 +51,12 @@ def carry_out(argv: Sequence[str]) -> int:
 def _tell(record: Record, outlet: Outlet, hint: str) -> int:
     outlet.tell(record, hint)
     outlet.say_nothing_found(record)
-    return int(has_findings(record))
+    return 2 if _none_read(record) else int(has_findings(record))
+
+
+def _none_read(record: Record) -> bool:
+    files = record.summary.get("files")
+    return not record.findings and isinstance(files, int) and 0 < files <= len(record.not_checked)
 
 
 def _fixable(record: Record, chosen: Namespace) -> str:
@@ -69,10 +74,12 @@ def _fixable(record: Record, chosen: Namespace) -> str:
 
 def _parser() -> Parser:
     parser = Parser("check", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("paths", metavar="PATHS", nargs="*", default=["."], help="files and folders (default: .)")
+    parser.add_argument(
+        "paths", metavar="PATHS", nargs="*", default=["."], help="files and folders (default: .)"
+    )
     parser.add_argument("--fix", action="store_true", help="apply the safe fixes, until nothing changes")
     parser.add_argument("--unsafe-fixes", action="store_true", help="apply the unsafe ones too")
-    parser.add_argument("--diff", action="store_true", help="show what the fixes would change, and change nothing")
+    parser.add_argument("--diff", action="store_true", help="show what fixes would change, change nothing")
     add_rules(parser)
     add_output(parser, "standard output")
     parser.add_argument("--jobs", type=_jobs, metavar="N", help="how many processes (default: one a core)")

@@ -7,26 +7,30 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from tensafe.errors import TensafeError
 from tensafe.findings import Finding, Record, Severity
 from tensafe.report import formats, terminal, text, write
-from tensafe.report.sarif import RuleText
 from tensafe.report.sources import Sources
 from tensafe.report.text import View
 from tensafe.rules._loader import Rule
 
+if TYPE_CHECKING:
+    from tensafe.report.sarif import RuleText
+
 
 class Outlet:
-    """Knows format, destination and folder from the start, so that a program that changes folder moves nothing."""
+    """Knows format, destination and folder from the start: a program that changes folder moves nothing."""
 
-    def __init__(self, chosen: Namespace, stream: TextIO, rules: Iterable[Rule] = (), since: float | None = None) -> None:
+    def __init__(
+        self, chosen: Namespace, stream: TextIO, rules: Iterable[Rule] = (), since: float | None = None
+    ) -> None:
         self.format: str = chosen.format
         self.stream = stream
         self._notices: bool = chosen.notices
-        self._root = os.getcwd()
-        self._rules = tuple(rules)
+        self._root = _folder()
+        self._render = formats.renderer(chosen.format, _rule_texts(rules) if chosen.format == "sarif" else ())
         self._sources = Sources(since)
         self._output = Path(chosen.output).absolute() if chosen.output else None
         self._told: set[Finding] = set()
@@ -48,36 +52,44 @@ class Outlet:
         elif self.format == "text":
             terminal.write_lines(text.render(record, view), self.stream)
         else:
-            terminal.write_text(formats.render(record, self.format, view, self._rule_texts()), self.stream)
+            terminal.write_text(self._render(record, view), self.stream)
 
     def say_nothing_found(self, record: Record) -> None:
         """The one line of a clean record."""
         if self.format == "text" and not self._output and not record.findings and not record.not_checked:
-            terminal.write_lines([(("tensafe: ", "strong"), (text.closing(record, self._view()), ""))], self.stream)
+            self._say(text.closing(record, self._view()))
 
     def _write_file(self, record: Record, path: Path) -> None:
         view = View(root=self._root, sources=self._sources, notices=self._notices)
-        whole = formats.render(record, self.format, view, self._rule_texts())
+        whole = self._render(record, view)
         write.write_whole(path, whole.encode("utf-8", "backslashreplace"))
 
     def _say_where(self, record: Record, view: View) -> None:
         if record.findings and self._output:
             name = os.path.relpath(self._output, self._root)
             told = f"{text.closing(record, view)}; written to {name}"
-            terminal.write_lines([(("tensafe: ", "strong"), (told, ""))], self.stream)
+            self._say(told)
+
+    def _say(self, words: str) -> None:
+        terminal.write_lines([(("tensafe: ", "strong"), (words, ""))], self.stream)
 
     def _view(self, hint: str = "") -> View:
         width = terminal.width_of(self.stream)
         return View(self._root, self._sources, width, self._notices, self._told, hint)
 
-    def _rule_texts(self) -> list[RuleText]:
-        if self.format != "sarif":
-            return []
-        from tensafe.rules._pages import markdown
 
-        return [
-            RuleText(rule.code, rule.name, rule.page.headline, markdown(rule), rule.severity) for rule in self._rules
-        ]
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed; a program given by its full path still runs
+        return os.sep
+
+
+def _rule_texts(rules: Iterable[Rule]) -> list[RuleText]:
+    from tensafe.report.sarif import RuleText
+    from tensafe.rules._pages import markdown
+
+    return [RuleText(r.code, r.name, r.page.headline, markdown(r), r.severity) for r in rules]
 
 
 def has_findings(record: Record | None) -> bool:

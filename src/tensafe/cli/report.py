@@ -14,11 +14,14 @@ DESCRIPTION = """\
 Show a record that `--format json --output RUN.json` wrote. Neither torch nor the program is needed; lines of
 source files that are missing or have changed since are left out.
 """
+EPILOG = "Exit status: 1 when it holds errors or warnings, else 0."
 
 
 def carry_out(argv: Sequence[str]) -> int:
     """Read the record and tell it."""
-    parser = Parser("report", description=DESCRIPTION, epilog="Exit status: 1 when it holds errors or warnings, else 0.")
+    parser = Parser(
+        "report", description=DESCRIPTION, epilog="Exit status: 1 when it holds errors or warnings, else 0."
+    )
     parser.add_argument("record", metavar="RUN.json")
     add_output(parser, "standard output")
     chosen = parser.parse_args(argv)

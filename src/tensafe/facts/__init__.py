@@ -1,4 +1,5 @@
 """The vocabulary shared by both engines and all rules: no torch, no `ast`."""
+
 from tensafe.facts.history import History as History
 from tensafe.facts.words import Call as Call
 from tensafe.facts.words import Certainty as Certainty

@@ -1,4 +1,5 @@
 """What a rule may ask of an engine's past."""
+
 from __future__ import annotations
 
 from typing import Protocol

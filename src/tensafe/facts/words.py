@@ -1,4 +1,5 @@
 """The words with which both engines say what happened to tensors: Site, Moment, Value, Call."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -55,9 +56,9 @@ class Site:
 class Moment:
     """One thing that happened to a tensor, where, and in which order.
 
-    `op` is PyTorch's own name (`Tensor.add_`, `Module.state_dict`, `ExpBackward0`); `site` is None when no Python
-    line of the program did it (a raw pointer, another library's kernel). `counted` says of a write whether autograd's
-    version counter moved, so that PyTorch itself would notice.
+    `op` is PyTorch's own name (`Tensor.add_`, `Module.state_dict`, `ExpBackward0`); `site` is None when no
+    Python line of the program did it (a raw pointer, another library's kernel). `counted` says of a write
+    whether autograd's version counter moved, so that PyTorch itself would notice.
     """
 
     kind: Kind
@@ -70,7 +71,8 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What is known of one tensor (or a bundle of them): its storages, how it came to be, how the user spells it.
+    """What is known of one tensor (or a bundle of them): its storages, how it came to be, how the user spells
+    it.
 
     `trail` lists the moments that made this value what it is, oldest first.
     """
@@ -91,7 +93,7 @@ class Call:
     | kind | roles |
     |---|---|
     | BACKWARD | `saved`: the tensor a backward reads, its SAVED moment in the trail |
-    | RESTORED, COMPARED, STEPPED | `kept`: a live reference, its KEPT moment in the trail, used as if it were a copy |
+    | RESTORED, COMPARED, STEPPED | `kept`: a live reference used as a copy, its KEPT moment in the trail |
     | DISCARDED | `written`: a temporary, its COPIED and WRITTEN moments in the trail |
     | STARVED | `cut`: its CUT moment in the trail; `parameters`: those that got no gradient (label) |
     """

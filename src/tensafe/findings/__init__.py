@@ -1,4 +1,5 @@
 """What an engine found and what it did not check, as data, to and from JSON."""
+
 from tensafe.facts import Site as Site
 from tensafe.findings.finding import Action as Action
 from tensafe.findings.finding import AssignThroughIndex as AssignThroughIndex

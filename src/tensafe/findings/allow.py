@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from tensafe.findings.finding import Finding
 
-_ALLOW = re.compile(r"#\s*tensafe:\s*allow\b(?:[\s:]+(?P<names>[A-Za-z][\w-]*(?:\s*,\s*[A-Za-z][\w-]*)*))?", re.I)
+_ALLOW = re.compile(
+    r"#\s*tensafe:\s*allow\b(?:[\s:]+(?P<names>[A-Za-z][\w-]*(?:\s*,\s*[A-Za-z][\w-]*)*))?", re.I
+)
 
 
 def is_allowed(finding: Finding, read_line: Callable[[str, int], str]) -> bool:

@@ -1,4 +1,5 @@
 """A finding, its evidence and its fix: plain frozen data."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -35,21 +36,21 @@ class Wrap:
 
 @dataclass(frozen=True, slots=True)
 class OutOfPlace:
-    """Turn the in-place statement at `site` into its out-of-place twin bound to the same name (`x += y` to `x = x + y`)."""
+    """Turn the in-place statement at `site` into its out-of-place twin: `x += y` to `x = x + y`."""
 
     site: Site
 
 
 @dataclass(frozen=True, slots=True)
 class AssignThroughIndex:
-    """Turn a write into an indexed copy (`x[mask].fill_(v)`, `x[a][b] = v`) into one index assignment on the original."""
+    """Turn a write into an indexed copy (`x[mask].fill_(v)`) into one index assignment on the original."""
 
     site: Site
 
 
 @dataclass(frozen=True, slots=True)
 class CallInstead:
-    """Replace the called function at `site`, keeping the positional arguments (`torch.tensor(losses, ...)` to `torch.stack(losses)`)."""
+    """Replace the called function at `site`: `torch.tensor(losses, ...)` to `torch.stack(losses)`."""
 
     site: Site
     function: str
@@ -70,7 +71,7 @@ Action = Wrap | OutOfPlace | AssignThroughIndex | CallInstead | SetKeyword
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A source edit in words that the `fixes` room carries out; `safe` when the author can only have meant that."""
+    """A source edit for the `fixes` room to carry out; `safe` when the author can only have meant that."""
 
     action: Action
     safe: bool

@@ -1,4 +1,5 @@
 """A fix to and from JSON: the action's class name and its fields."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -21,7 +22,11 @@ ACTIONS: tuple[type[Action], ...] = (Wrap, OutOfPlace, AssignThroughIndex, CallI
 
 def fix_to_json(fix: Fix) -> dict[str, Any]:
     """`{"safe": ..., "title": ..., "action": {"do": "Wrap", "site": {...}, ...}}`."""
-    return {"safe": fix.safe, "title": fix.title, "action": {"do": type(fix.action).__name__, **asdict(fix.action)}}
+    return {
+        "safe": fix.safe,
+        "title": fix.title,
+        "action": {"do": type(fix.action).__name__, **asdict(fix.action)},
+    }
 
 
 def fix_from_json(data: Mapping[str, Any]) -> Fix:

@@ -1,4 +1,5 @@
 """The record between seeing and telling: one Run as JSON, version 1."""
+
 from __future__ import annotations
 
 import json
@@ -57,9 +58,11 @@ def from_json(text: str) -> Record:
     except ValueError as error:
         raise RecordError(f"not a tensafe record: invalid JSON ({error})") from None
     if not isinstance(data, dict) or data.get("tool") != "tensafe":
-        raise RecordError("not a tensafe record: no `\"tool\": \"tensafe\"` in it")
+        raise RecordError('not a tensafe record: no `"tool": "tensafe"` in it')
     if data.get("version") != FORMAT_VERSION:
-        raise RecordError(f"record version {data.get('version')!r} is not {FORMAT_VERSION}: read it with the tensafe that wrote it")
+        raise RecordError(
+            f"record version {data.get('version')!r} is not {FORMAT_VERSION}: its own tensafe can read it"
+        )
     try:
         return Record(
             engine=str(data["engine"]),
@@ -103,7 +106,8 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
         "label": finding.label,
         "location": _site_to_json(finding.at),
         "related": [
-            {"role": item.role, **_site_to_json(item.site), "message": item.message} for item in finding.because
+            {"role": item.role, **_site_to_json(item.site), "message": item.message}
+            for item in finding.because
         ],
         "help": finding.help,
         "fix": fix_to_json(finding.fix) if finding.fix else None,
@@ -118,7 +122,8 @@ def _finding_from_json(data: Mapping[str, Any]) -> Finding:
         message=str(data["message"]),
         at=_site_from_json(data["location"]),
         because=tuple(
-            Because(_site_from_json(item), str(item["role"]), str(item["message"])) for item in data["related"]
+            Because(_site_from_json(item), str(item["role"]), str(item["message"]))
+            for item in data["related"]
         ),
         label=str(data.get("label", "")),
         name=str(data["name"]),

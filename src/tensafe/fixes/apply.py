@@ -40,7 +40,7 @@ class FixResult:
 
 
 def apply(source: str, findings: Iterable[Finding], unsafe: bool) -> FixResult:
-    """One round: of fixes that collide the first is carried out, the others come up again in the next round."""
+    """One round: of fixes that collide the first is carried out, the others come up in the next round."""
     wanted = [item for item in findings if item.fix and (unsafe or item.fix.safe)]
     try:
         parsed = Source(source)

@@ -1,7 +1,7 @@
 """`x[mask].fill_(v)` to `x[mask] = v`, `x[mask].zero_()` to `x[mask] = 0`.
 
-`x[index].add_(y)` is refused: where an index repeats, neither `x[index] += y` nor any other short form is sure to be
-what was meant. So is `x[a][b] = v`: what it meant depends on shapes that the source does not show.
+`x[index].add_(y)` is refused: where an index repeats, neither `x[index] += y` nor any other short form is
+sure to be what was meant. So is `x[a][b] = v`: what it meant depends on shapes that the source does not show.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tensafe.fixes.source import Source, has_comment
 from tensafe.fixes.twins import ALWAYS_VIEWS
 
 ONLY = "only `x[index].fill_(v)` and `x[index].zero_()` can be rewritten without knowing shapes"
+BARE = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Attribute, ast.Call)
 
 
 def edits(action: AssignThroughIndex, source: Source) -> list[Edit]:
@@ -46,7 +47,9 @@ def _assignment(node: ast.Call, after: int, end: int, source: Source) -> list[Ed
     if isinstance(values[0], (ast.Starred, ast.GeneratorExp, ast.NamedExpr)):
         raise Refusal("the argument is not a plain value")
     start, stop = source.span(values[0])
-    bare = isinstance(values[0], (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Attribute, ast.Call))
+    bare = isinstance(
+        values[0], (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Attribute, ast.Call)
+    )
     opening, closing = ("(", ")") if bare and "\n" in source.text[start:stop] else ("", "")
     return _without_comments([Edit(after, start, f" = {opening}"), Edit(stop, end, closing)], source)
 
@@ -58,7 +61,7 @@ def _without_comments(found: list[Edit], source: Source) -> list[Edit]:
 
 
 def keeps_memory(value: ast.expr) -> bool:
-    """Whether the expression surely is a named tensor or a view of one, so that writing to it writes there."""
+    """Whether the expression surely is a named tensor or a view of one, so that a write to it lands there."""
     if isinstance(value, ast.Name):
         return True
     if isinstance(value, ast.Attribute):

@@ -18,12 +18,18 @@ FILLS = frozenset(["append", "extend", "insert"])
 
 def edits(action: CallInstead, source: Source) -> list[Edit]:
     """The edits, or `Refusal`."""
-    node = node_at(source, action.site, lambda node: isinstance(node, ast.Call) and path_of(node.func) is not None)
+    node = node_at(
+        source, action.site, lambda node: isinstance(node, ast.Call) and path_of(node.func) is not None
+    )
     assert isinstance(node, ast.Call)
     if len(node.args) != 1 or isinstance(node.args[0], ast.Starred):
         raise Refusal("only a call with one positional argument can be rewritten")
     _refuse_no_tensors(node, source)
     return [*_function(node, action.function, source), *_keywords(node, action, source)]
+
+
+def _is_named_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and path_of(node.func) is not None
 
 
 def _function(node: ast.Call, function: str, source: Source) -> list[Edit]:
@@ -80,16 +86,15 @@ def _elements(value: ast.expr) -> list[ast.expr]:
 
 
 def _put_into(path: str, source: Source, use: ast.stmt) -> list[ast.expr]:
-    """What this file puts into the list of that name; nothing when the name is ever bound to anything else."""
+    """What this file puts into the list of that name; nothing when the name is ever bound otherwise."""
     found: list[ast.expr] = []
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Assign) and node is not use and path in map(path_of, node.targets):
             if not isinstance(node.value, LISTS):
                 return []
             found += _elements(node.value)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FILLS:
-            if path_of(node.func.value) == path:
-                found += node.args[-1:]
+        elif isinstance(node, ast.Call) and path_of(node.func) in {f"{path}.{name}" for name in FILLS}:
+            found += node.args[-1:]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -39,5 +40,5 @@ def collide(one: Edit, other: Edit) -> bool:
 def collide_among(edits: Sequence[Edit]) -> bool:
     """Whether the edits of one fix overlap; an insertion next to a replacement has its place."""
     ordered = sorted(edits)
-    pairs = zip(ordered, ordered[1:], strict=False)
+    pairs = itertools.pairwise(ordered)
     return any(one.end > other.start or one.start == other.start == other.end for one, other in pairs)

@@ -4,38 +4,47 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterator
 
 from tensafe.fixes.edits import Edit, Refusal
 from tensafe.fixes.names import bound_otherwise, within
 from tensafe.fixes.source import SCOPES, Source
 
 
-def ensure(module: str, node: ast.AST, source: Source) -> list[Edit]:
-    """What makes `module` mean the module at this node; raises `Refusal` when it means something else there."""
+def ensure(module: str, node: ast.expr, source: Source) -> list[Edit]:
+    """What makes `module` mean the module at this node; raises `Refusal` when the name is taken there."""
     for scope in source.parents(node):
-        if not isinstance(scope, SCOPES) or (isinstance(scope, ast.ClassDef) and scope is not source.scope(node)):
+        if not isinstance(scope, SCOPES) or (
+            isinstance(scope, ast.ClassDef) and scope is not source.scope(node)
+        ):
             continue
         if bound_otherwise(scope, module):
             raise Refusal(f"the name `{module}` means something else here")
-        imports = [item for item in within(scope) if _imports(item, module)]
+        imports = list(_imports(scope, module))
         if isinstance(scope, ast.Module):
             return [] if _is_imported(imports, node, source) else [_insertion(module, source)]
         if imports:
-            if not any(item in getattr(scope, "body", ()) and source.span(item)[1] <= source.span(node)[0] for item in imports):  # type: ignore[arg-type]
+            own = getattr(scope, "body", ())
+            if not any(item in own and _stands_before(item, node, source) for item in imports):
                 raise Refusal(f"`import {module}` comes later in the function")
             return []
     return []
 
 
-def _imports(node: ast.AST, module: str) -> bool:
-    return isinstance(node, ast.Import) and any(alias.name == module and not alias.asname for alias in node.names)
+def _imports(scope: ast.AST, module: str) -> Iterator[ast.Import]:
+    for node in within(scope):
+        if isinstance(node, ast.Import) and any(a.name == module and not a.asname for a in node.names):
+            yield node
 
 
-def _is_imported(imports: list[ast.AST], node: ast.AST, source: Source) -> bool:
+def _stands_before(item: ast.Import, node: ast.expr, source: Source) -> bool:
+    return source.span(item)[1] <= source.span(node)[0]
+
+
+def _is_imported(imports: list[ast.Import], node: ast.expr, source: Source) -> bool:
     at_module_level = isinstance(source.scope(node), ast.Module)
     return any(
-        not _only_for_types(item, source)
-        and (not at_module_level or source.span(item)[1] <= source.span(node)[0])  # type: ignore[arg-type]
+        not _only_for_types(item, source) and (not at_module_level or _stands_before(item, node, source))
         for item in imports
     )
 
@@ -66,7 +75,7 @@ def _insertion(module: str, source: Source) -> Edit:
 
 
 def _between(number: int, words: str, source: Source, follows: bool) -> Edit:
-    """On a line of its own behind the first `number` statements: right after them, or right before the next."""
+    """On a line of its own behind the first `number` statements: right after them, or before the next."""
     body = source.tree.body
     at = source.line_end(body[number - 1]) if follows else source.line_start(body[number])
     splits = number < len(body) and source.span(body[number])[0] < at

@@ -23,9 +23,17 @@ def node_at(source: Source, site: Site, accept: Callable[[ast.AST], bool]) -> No
     spans = {node: source.span(node) for node in nodes}
     choices = (
         [node for node in nodes if spans[node] == wanted],
-        [node for node in nodes if spans[node][1] == wanted[1] and spans[node][0] <= wanted[0] and site.end_column],
+        [
+            node
+            for node in nodes
+            if spans[node][1] == wanted[1] and spans[node][0] <= wanted[0] and site.end_column
+        ],
         [node for node in nodes if wanted[0] <= spans[node][0] and spans[node][1] <= wanted[1]],
-        [node for node in nodes if spans[node][0] <= wanted[0] and wanted[1] <= spans[node][1] and site.end_column],
+        [
+            node
+            for node in nodes
+            if spans[node][0] <= wanted[0] and wanted[1] <= spans[node][1] and site.end_column
+        ],
     )
     for number, found in enumerate(choices):
         if number < 2 and found:
@@ -34,7 +42,9 @@ def node_at(source: Source, site: Site, accept: Callable[[ast.AST], bool]) -> No
             return _outside_strings(source, found[0])
         if found:
             break
-    raise Refusal("the place cannot be told apart from others on its line" if any(choices) else "nothing to fix here")
+    raise Refusal(
+        "the place cannot be told apart from others on its line" if any(choices) else "nothing to fix here"
+    )
 
 
 def _outside_strings(source: Source, node: Node) -> Node:

@@ -63,7 +63,10 @@ def within(scope: ast.AST) -> Iterator[ast.AST]:
 def _binds(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Name):
         return node.id == name and not isinstance(node.ctx, ast.Load)
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+    if isinstance(
+        node,
+        (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar),
+    ):
         return node.name == name
     if isinstance(node, ast.arg):
         return node.arg == name
@@ -73,7 +76,9 @@ def _binds(node: ast.AST, name: str) -> bool:
 def _imports_as(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Import):
         return any(alias.asname == name != alias.name for alias in node.names)
-    return isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == name for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and any(
+        (alias.asname or alias.name) == name for alias in node.names
+    )
 
 
 def is_shared(scope: ast.AST, name: str) -> bool:

@@ -146,7 +146,11 @@ def _rebound(node: ast.Call, base: ast.expr, source: Source) -> list[Edit]:
         _refuse_view(base)
         return []
     path = _named(base)
-    if isinstance(statement, ast.Assign) and path in map(path_of, statement.targets) and statement.value is node:
+    if (
+        isinstance(statement, ast.Assign)
+        and path in map(path_of, statement.targets)
+        and statement.value is node
+    ):
         return []
     _refuse_still_read(node, statement, path, source)
     return []

@@ -31,7 +31,9 @@ def _insertion(node: ast.Call, word: str, source: Source) -> Edit:
     if last.string == "," and not _is_opening(tokens[-3][0].string):
         line = _own_line(source.text[at : end - 1], start + tokens[-3][1], source)
         return Edit(at, at, f"{line or ' '}{word}{',' if line else ''}")
-    return Edit(at, at, word if _is_opening(last.string) and not (node.args or node.keywords) else f", {word}")
+    return Edit(
+        at, at, word if _is_opening(last.string) and not (node.args or node.keywords) else f", {word}"
+    )
 
 
 def _is_opening(token: str) -> bool:

@@ -28,7 +28,8 @@ class Source:
 
     def span(self, node: Node) -> tuple[int, int]:
         """The characters of a node, without parentheses around it."""
-        assert node.end_lineno is not None and node.end_col_offset is not None
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
         return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
 
     def segment(self, node: Node) -> str:
@@ -54,7 +55,11 @@ class Source:
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """The innermost statement that holds the node."""
-        found = node if isinstance(node, ast.stmt) else next(p for p in self.parents(node) if isinstance(p, ast.stmt))
+        found = (
+            node
+            if isinstance(node, ast.stmt)
+            else next(p for p in self.parents(node) if isinstance(p, ast.stmt))
+        )
         assert isinstance(found, ast.stmt)
         return found
 
@@ -64,7 +69,8 @@ class Source:
 
     def line_start(self, node: Node) -> int:
         """Where the first line of a statement begins, its decorators included."""
-        first = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", []))])
+        decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+        first = min([node.lineno, *(item.lineno for item in decorators)])
         return self._starts[first - 1]
 
     def line_end(self, node: Node) -> int:
@@ -87,12 +93,19 @@ class Source:
 
 
 def tokens_of(expression: str) -> list[tuple[tokenize.TokenInfo, int, int]]:
-    """The tokens of an expression in brackets, each with its start and end offset; no comments, no line ends."""
+    """The tokens of an expression in brackets, each with start and end offset; no comments, no line ends."""
     lines = split_lines(expression)
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))
-    skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER, tokenize.INDENT, tokenize.DEDENT)
+    skipped = (
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.ENDMARKER,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+    )
     return [
         (token, starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1])
         for token in tokenize.generate_tokens(io.StringIO(expression, newline="").readline)

@@ -10,13 +10,25 @@ from tensafe.fixes.imports import ensure
 from tensafe.fixes.locate import node_at
 from tensafe.fixes.source import Source
 
-ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp)
+ATOMS = (
+    ast.Name,
+    ast.Attribute,
+    ast.Call,
+    ast.Subscript,
+    ast.List,
+    ast.Dict,
+    ast.Set,
+    ast.ListComp,
+    ast.DictComp,
+)
 
 
 def edits(action: Wrap, source: Source) -> list[Edit]:
     """The edits, or `Refusal`."""
     node = _expression(action, source)
-    if isinstance(node, (ast.GeneratorExp, ast.Starred, ast.Slice)) or isinstance(getattr(node, "ctx", None), ast.Store):
+    if isinstance(node, (ast.GeneratorExp, ast.Starred, ast.Slice)) or isinstance(
+        getattr(node, "ctx", None), ast.Store
+    ):
         raise Refusal("the place is not a plain value")
     before, _, after = action.template.partition("{}")
     if not before.endswith("(") and not isinstance(node, ATOMS):
@@ -32,7 +44,9 @@ def _expression(action: Wrap, source: Source) -> ast.expr:
     site = action.site
     if not site.end_column:
         return _sole_call(action, source)
-    node = node_at(source, site, lambda node: isinstance(node, (ast.expr, ast.Assign, ast.AnnAssign, ast.Return)))
+    node = node_at(
+        source, site, lambda node: isinstance(node, (ast.expr, ast.Assign, ast.AnnAssign, ast.Return))
+    )
     if isinstance(node, (ast.Assign, ast.AnnAssign, ast.Return)):
         if node.value is None:
             raise Refusal("the place is not a plain value")

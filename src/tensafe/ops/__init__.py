@@ -11,3 +11,4 @@ from tensafe.ops.table import TAKES_INPLACE as TAKES_INPLACE
 from tensafe.ops.table import TENSOR_METHODS as TENSOR_METHODS
 from tensafe.ops.table import WRITERS as WRITERS
 from tensafe.ops.table import out_of_place as out_of_place
+from tensafe.ops.words import words as words

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensafe.ops.op import Dtype, Gives, LayerOp, Op, Saves
+from tensafe.ops.words import words
 
 _SAVES: dict[Saves, str] = {
     Saves.NOTHING: """
@@ -66,39 +67,36 @@ _FRESH_CONSTANTS = """
 """
 
 # Written through the receiver, without a twin of the same name that computes out of place.
-WRITERS = frozenset(
+WRITERS = words(
     """
     zero_ fill_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ geometric_ log_normal_ cauchy_
-    fill_diagonal_ index_fill_ index_copy_ index_put_ index_add_ masked_fill_ masked_scatter_ put_ scatter_
-    scatter_add_ scatter_reduce_ clamp_ clip_ lerp_ addcmul_ addcdiv_ map_ nan_to_num_ sign_ neg_ floor_ ceil_
-    round_ trunc_ add_ sub_ subtract_ tril_ triu_ cumsum_ eq_ ne_ lt_ le_ gt_ ge_ remainder_ fmod_ floor_divide_
-    logical_and_ logical_or_ logical_not_ renorm_ addmm_ baddbmm_ addmv_ index_reduce_ dropout_ xlogy_ hypot_
-    """.split()
+    fill_diagonal_ index_fill_ index_copy_ index_put_ index_add_ masked_fill_ masked_scatter_ put_
+    scatter_ scatter_add_ scatter_reduce_ clamp_ clip_ lerp_ addcmul_ addcdiv_ map_ nan_to_num_ sign_
+    neg_ floor_ ceil_ round_ trunc_ add_ sub_ subtract_ tril_ triu_ cumsum_ eq_ ne_ lt_ le_ gt_ ge_
+    remainder_ fmod_ floor_divide_ logical_and_ logical_or_ logical_not_ renorm_ addmm_ baddbmm_ addmv_
+    index_reduce_ dropout_ xlogy_ hypot_
+    """
 )
 
 # End in an underscore and write no element.
-NOT_WRITERS = frozenset(
+NOT_WRITERS = words(
     """
-    requires_grad_ detach_ share_memory_ t_ transpose_ squeeze_ unsqueeze_ swapaxes_ swapdims_ rename_ as_strided_
-    resize_ resize_as_ set_ retain_grad_ zero_grad_ apply_ unfold_
-    """.split()
+    requires_grad_ detach_ share_memory_ t_ transpose_ squeeze_ unsqueeze_ swapaxes_ swapdims_ rename_
+    as_strided_ resize_ resize_as_ set_ retain_grad_ zero_grad_ apply_ unfold_
+    """
 )
 
 # Methods of tensors that neither arrays, containers nor strings have: proof that the receiver is a tensor.
-TENSOR_METHODS = frozenset(
+TENSOR_METHODS = words(
     """
-    unsqueeze permute detach backward requires_grad_ norm softmax log_softmax sigmoid tanh relu exp log sqrt rsqrt
-    abs pow matmul mm bmm masked_fill scatter gather topk index_select masked_select chunk contiguous expand
-    expand_as cuda cpu new_zeros new_ones new_tensor new_full new_empty logsumexp unbind unfold view_as type_as
-    clamp_min clamp_max cumprod amax amin narrow bernoulli erf expm1 log1p sin cos zero_ fill_ copy_ normal_
-    uniform_ retain_grad is_contiguous element_size data_ptr untyped_storage float half bfloat16 double long numel
-    """.split()
+    unsqueeze permute detach backward requires_grad_ norm softmax log_softmax sigmoid tanh relu exp log
+    sqrt rsqrt abs pow matmul mm bmm masked_fill scatter gather topk index_select masked_select chunk
+    contiguous expand expand_as cuda cpu new_zeros new_ones new_tensor new_full new_empty logsumexp
+    unbind unfold view_as type_as clamp_min clamp_max cumprod amax amin narrow bernoulli erf expm1 log1p
+    sin cos zero_ fill_ copy_ normal_ uniform_ retain_grad is_contiguous element_size data_ptr
+    untyped_storage float half bfloat16 double long numel
+    """
 )
-
-
-def words(text: str) -> tuple[str, ...]:
-    """The names in a table row."""
-    return tuple(text.split())
 
 
 def _rows() -> Iterator[Op]:
@@ -170,12 +168,12 @@ _LAYERS_BY_OP = """
     binary_cross_entropy_with_logits BCEWithLogitsLoss
     kl_div KLDivLoss
 """
-_OWNERS = frozenset({"linear", "conv", "batch_norm", "layer_norm", "rms_norm", "group_norm", "prelu", "embedding"})
-TAKES_INPLACE = frozenset(
+_OWNERS = words("linear conv batch_norm layer_norm rms_norm group_norm prelu embedding")
+TAKES_INPLACE = words(
     """
-    relu relu6 elu selu celu leaky_relu silu mish hardtanh hardswish hardsigmoid dropout dropout1d dropout2d
-    dropout3d alpha_dropout feature_dropout threshold rrelu
-    """.split()
+    relu relu6 elu selu celu leaky_relu silu mish hardtanh hardswish hardsigmoid dropout dropout1d
+    dropout2d dropout3d alpha_dropout feature_dropout threshold rrelu
+    """
 )
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import unicodedata
 
 TAB = "    "
+_ESCAPED = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"])
 _KEPT_FORMAT_CHARACTERS = "\u200c\u200d"  # joiners, without which some scripts and emoji fall apart
 
 
 def visible(character: str) -> str:
-    """The character as it may be printed: tabs as spaces, whatever could steer a terminal or hide text escaped."""
+    """The character as it may be printed: a tab as spaces, what could steer a terminal escaped."""
     if character == "\t":
         return TAB
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"):
-        if character not in _KEPT_FORMAT_CHARACTERS:
-            return character.encode("unicode_escape").decode("ascii")
-    return character
+    if unicodedata.category(character) not in _ESCAPED or character in _KEPT_FORMAT_CHARACTERS:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def printable(text: str) -> str:

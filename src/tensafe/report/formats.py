@@ -1,22 +1,37 @@
-"""One door for the formats that are plain text from end to end."""
+"""One door for the formats; each is loaded when it is chosen, which is before a program runs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from tensafe.findings import Record
-from tensafe.report import github, json, sarif, text
-from tensafe.report.sarif import RuleText
+from tensafe.report import text
 from tensafe.report.style import plain
 from tensafe.report.text import View
 
+if TYPE_CHECKING:
+    from tensafe.report.sarif import RuleText
 
-def render(record: Record, format: str, view: View, rules: Sequence[RuleText] = ()) -> str:
-    """The record in one of the formats `text`, `json`, `github`, `sarif`."""
+Render = Callable[[Record, View], str]
+
+
+def renderer(format: str, rules: Sequence[RuleText] = ()) -> Render:
+    """What renders a record as `text`, `json`, `github` or `sarif`; only SARIF asks for the rules."""
     if format == "json":
-        return json.render(record)
+        from tensafe.report import json
+
+        return lambda record, view: json.render(record)
     if format == "github":
-        return github.render(record, view.root, view.notices)
+        from tensafe.report import github
+
+        return lambda record, view: github.render(record, view.root, view.notices)
     if format == "sarif":
-        return sarif.render(record, rules, view.root, view.notices)
+        from tensafe.report import sarif
+
+        return lambda record, view: sarif.render(record, rules, view.root, view.notices)
+    return _page
+
+
+def _page(record: Record, view: View) -> str:
     return plain(text.render(record, view)) or f"tensafe: {text.closing(record, view)}\n"

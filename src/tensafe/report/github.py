@@ -10,7 +10,10 @@ from tensafe.report.text import shown
 def render(record: Record, root: str, notices: bool) -> str:
     """One `::error file=...::message` line per finding, one `::notice` per thing not checked."""
     lines = [_annotation(finding, root) for finding in shown(record, notices)]
-    lines += [f"::notice::tensafe did not check {_data(item.what)}: {_data(item.why)}" for item in record.not_checked]
+    lines += [
+        f"::notice::tensafe did not check {_data(item.what)}: {_data(item.why)}"
+        for item in record.not_checked
+    ]
     return "".join(line + "\n" for line in lines)
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tensafe.findings import Site
-from tensafe.findings import Because, Finding, Record, Severity
+from tensafe.findings import Because, Finding, Record, Severity, Site
 from tensafe.report.places import shown_path
 from tensafe.report.text import shown
 
@@ -34,11 +33,16 @@ def render(record: Record, rules: Sequence[RuleText], root: str, notices: bool) 
     """The log with one run; paths below `root` are relative to it."""
     index = {rule.code: number for number, rule in enumerate(rules)}
     run = {
-        "tool": {"driver": {"name": "tensafe", "version": record.tool_version, "rules": [_rule(r) for r in rules]}},
+        "tool": {
+            "driver": {"name": "tensafe", "version": record.tool_version, "rules": [_rule(r) for r in rules]}
+        },
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"ROOT": {"uri": Path(root).as_uri().rstrip("/") + "/"}},
         "invocations": [
-            {"executionSuccessful": True, "toolExecutionNotifications": [_notice(i.what, i.why) for i in record.not_checked]}
+            {
+                "executionSuccessful": True,
+                "toolExecutionNotifications": [_notice(i.what, i.why) for i in record.not_checked],
+            }
         ],
         "results": [_result(finding, index, root) for finding in shown(record, notices)],
     }
@@ -83,7 +87,9 @@ def _location(site: Site, root: str, words: str) -> dict[str, Any]:
     region: dict[str, Any] = {"startLine": site.line, "endLine": max(site.line, site.end_line)}
     if site.end_column:
         region |= {"startColumn": site.column, "endColumn": site.end_column}
-    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": _artifact(site.path, root), "region": region}}
+    location: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": _artifact(site.path, root), "region": region}
+    }
     if site.function:
         location["logicalLocations"] = [{"fullyQualifiedName": site.function, "kind": "function"}]
     if words:

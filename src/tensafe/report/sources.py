@@ -9,7 +9,7 @@ from tensafe.findings.source import decode, split_lines
 
 
 class Sources:
-    """Reads each file once; `not_after` is the time after which a changed file is no longer the one that ran."""
+    """Reads each file once; a file changed after `not_after` is no longer the one that ran."""
 
     def __init__(self, not_after: float | None = None) -> None:
         self._not_after = not_after

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TextIO
 
@@ -12,6 +12,7 @@ from tensafe.report.style import COLOURS, Line, plain
 from tensafe.report.text import PIPE_WIDTH
 
 NARROWEST = 60
+SECONDS_BEFORE_A_BAR = 0.7
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -24,7 +25,12 @@ def is_terminal(stream: TextIO) -> bool:
 
 def width_of(stream: TextIO) -> int:
     """How many columns a line may take."""
-    return max(NARROWEST, shutil.get_terminal_size().columns) if is_terminal(stream) else PIPE_WIDTH
+    if not is_terminal(stream):
+        return PIPE_WIDTH
+    try:
+        return max(NARROWEST, os.get_terminal_size(stream.fileno()).columns)
+    except (OSError, ValueError):
+        return PIPE_WIDTH
 
 
 def wants_colour(stream: TextIO) -> bool:
@@ -64,16 +70,45 @@ def write_page(markdown: str, stream: TextIO) -> None:
 
 @contextlib.contextmanager
 def progress(what: str, stream: TextIO) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar for `progress(done, total)` on a terminal, None elsewhere; gone when the work is."""
+    """`progress(done, total)` draws a bar on a terminal once the work has taken a while; None elsewhere."""
     if not is_terminal(stream) or os.environ.get("TERM") == "dumb":
         yield None
         return
-    from rich.console import Console
-    from rich.progress import Progress
+    bar = _Bar(what, stream)
+    try:
+        yield bar.show
+    finally:
+        bar.close()
 
-    with Progress(console=Console(file=stream), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+class _Bar:
+    """A bar that appears late and leaves no trace."""
+
+    def __init__(self, what: str, stream: TextIO) -> None:
+        self._what, self._stream = what, stream
+        self._begun = time.monotonic()
+        self._close: Callable[[], None] | None = None
+        self._update: Callable[[int, int], None] | None = None
+
+    def show(self, done: int, total: int) -> None:
+        if self._update is None and time.monotonic() - self._begun > SECONDS_BEFORE_A_BAR:
+            self._open(total)
+        if self._update is not None:
+            self._update(done, total)
+
+    def close(self) -> None:
+        if self._close is not None:
+            self._close()
+
+    def _open(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        bar = Progress(console=Console(file=self._stream), transient=True)
+        task = bar.add_task(self._what, total=total)
+        bar.start()
+        self._close = bar.stop
+        self._update = lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _write_coloured(lines: Iterable[Line], stream: TextIO) -> None:

@@ -7,15 +7,19 @@ import textwrap
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field, replace
 
-from tensafe.findings import Site
-from tensafe.findings import Finding, Record, Severity
+from tensafe.findings import Finding, Record, Severity, Site
 from tensafe.report.characters import printable
 from tensafe.report.excerpt import Place, excerpt, gutter_of
 from tensafe.report.places import shown_path
 from tensafe.report.sources import Sources
-from tensafe.report.style import Line
+from tensafe.report.style import Line, Style
 
 PIPE_WIDTH = 110
+SEVERITY_STYLES: dict[Severity, Style] = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.NOTICE: "notice",
+}
 
 
 @dataclass(frozen=True)
@@ -45,13 +49,16 @@ def render(record: Record, view: View) -> Iterator[Line]:
     for finding in shown(record, view.notices):
         if one(finding) in view.told:
             yield _header(finding)
-            yield ((f"  --> {_where(finding.at, view)}", "ruler"), (f"   (told above{_seen(finding, ', ')})", ""))
+            yield (
+                (f"  --> {_where(finding.at, view)}", "ruler"),
+                (f" (told above){_seen(finding, ' ')}", ""),
+            )
             yield ()
         else:
             yield from render_finding(finding, view)
             yield ()
     for item in record.not_checked:
-        yield (("not checked", "strong"), (f": {printable(item.what)}: {printable(item.why)}", ""))
+        yield (("not checked", "strong"), (f": {_subject(item.what, view)}: {printable(item.why)}", ""))
     if record.findings or record.not_checked:
         yield (("tensafe: ", "strong"), (closing(record, view), ""))
 
@@ -59,7 +66,10 @@ def render(record: Record, view: View) -> Iterator[Line]:
 def render_finding(finding: Finding, view: View) -> Iterator[Line]:
     """One finding: header, blocks, help."""
     places = [Place(finding.at, finding.label, primary=True)]
-    places += [Place(item.site, item.role + (f": {item.message}" if item.message else "")) for item in finding.because]
+    places += [
+        Place(item.site, item.role + (f": {item.message}" if item.message else ""))
+        for item in finding.because
+    ]
     gutter = gutter_of(places)
     yield _header(finding)
     for path in dict.fromkeys(place.site.path for place in places):
@@ -91,10 +101,14 @@ def nothing_found(record: Record) -> str:
     return f"nothing found in {_plural(files, 'file')}" if isinstance(files, int) else "nothing found"
 
 
+def _subject(what: str, view: View) -> str:
+    """What was not checked; a file by its path as the findings show it."""
+    return printable(shown_path(what, view.root) if os.path.isabs(what) else what)
+
+
 def _header(finding: Finding) -> Line:
-    severity = finding.severity.value
-    title = f"{severity}[{finding.code}] {finding.name}"
-    return ((title, severity), (f": {printable(finding.message)}", "strong"))
+    title = f"{finding.severity.value}[{finding.code}] {finding.name}"
+    return ((title, SEVERITY_STYLES[finding.severity]), (f": {printable(finding.message)}", "strong"))
 
 
 def _block(places: list[Place], gutter: int, view: View) -> Iterator[Line]:
@@ -141,9 +155,12 @@ def _in_files(record: Record, view: View) -> str:
     files = record.summary.get("files")
     if len(paths) == 1 and not (isinstance(files, int) and files > 1):
         return f" in {printable(shown_path(paths.pop(), view.root))}"
-    return f" in {len(paths)} of {_plural(files, 'file')}" if isinstance(files, int) else f" in {len(paths)} files"
+    return (
+        f" in {len(paths)} of {_plural(files, 'file')}"
+        if isinstance(files, int)
+        else f" in {len(paths)} files"
+    )
 
 
 def _plural(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-

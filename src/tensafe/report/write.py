@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 from tensafe.errors import TensafeError
@@ -19,8 +19,9 @@ def refuse_unwritable(path: Path) -> None:
         if path.exists() and not os.access(path, os.W_OK):
             raise PermissionError(None, "it is write-protected")
         if not _is_special(path):
-            handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=_folder(path))
-            os.close(handle)
+            name = _beside(os.path.realpath(path))
+            with open(name, "xb"):
+                pass
             os.unlink(name)
     except (OSError, ValueError) as error:
         raise TensafeError(f"cannot write {path}: {_reason(error)}") from None
@@ -32,40 +33,36 @@ def write_whole(path: Path, data: bytes) -> None:
         if _is_special(path):
             path.write_bytes(data)
         else:
-            _write_beside(Path(os.path.realpath(path)), data)
+            _replace(os.path.realpath(path), data)
     except (OSError, ValueError) as error:
         raise TensafeError(f"cannot write {path}: {_reason(error)}") from None
 
 
-def _write_beside(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
+def _replace(path: str, data: bytes) -> None:
+    name = _beside(path)
     try:
-        with open(handle, "wb") as file:
+        with open(name, "xb") as file:
             file.write(data)
-        os.chmod(name, _mode(path))
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(name, stat.S_IMODE(os.stat(path).st_mode))
         os.replace(name, path)
     except BaseException:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             os.unlink(name)
         raise
 
 
-def _mode(path: Path) -> int:
-    try:
-        return stat.S_IMODE(path.stat().st_mode)
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+def _beside(path: str) -> str:
+    """A name in the same folder that no other process uses."""
+    folder, name = os.path.split(path)
+    if len(os.fsencode(name)) > 255:  # the name beside it is cut to a length that always works
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    return os.path.join(folder, f".{name[:40]}.{os.getpid()}.tmp")
 
 
 def _is_special(path: Path) -> bool:
     """A device or a pipe, which a rename would replace."""
     return path.exists() and not path.is_file()
-
-
-def _folder(path: Path) -> str:
-    return os.path.dirname(os.path.realpath(path))
 
 
 def _reason(error: OSError | ValueError) -> str:

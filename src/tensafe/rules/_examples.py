@@ -1,4 +1,5 @@
 """The examples of a rule, which are its tests: code, and what either engine must say of it."""
+
 from __future__ import annotations
 
 import re
@@ -11,10 +12,11 @@ _MARK = re.compile(r"#\s*finds\s+(TS\d{3})(?:\s*\((run|check)\))?")
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """Code with a fault; the guilty line ends in `# finds TS000`, or `# finds TS000 (run)` where one engine is blind.
+    """Code with a fault; the guilty line ends in `# finds TS000`, or `# finds TS000 (run)` where one engine
+    is blind.
 
-    `fixed` holds the pairs (old text, new text) that the rule's fix must give, or nothing when there is no fix.
-    `raises` says that plain Python stops with an error at run time.
+    `fixed` holds the pairs (old text, new text) that the rule's fix must give, or nothing when there is no
+    fix. `raises` says that plain Python stops with an error at run time.
     """
 
     code: str

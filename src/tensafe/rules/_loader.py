@@ -1,4 +1,5 @@
 """Walks the folder, turns every rule file into a frozen `Rule`, and refuses an incomplete one."""
+
 from __future__ import annotations
 
 import functools
@@ -65,7 +66,9 @@ def catalogue() -> tuple[Rule, ...]:
     """All rules, by code."""
     names = (entry.name for entry in pkgutil.iter_modules(tensafe.rules.__path__))
     rules = [
-        read_rule(importlib.import_module(f"tensafe.rules.{name}")) for name in names if not name.startswith("_")
+        read_rule(importlib.import_module(f"tensafe.rules.{name}"))
+        for name in names
+        if not name.startswith("_")
     ]
     return tuple(sorted(rules, key=lambda rule: rule.code))
 
@@ -119,7 +122,9 @@ def _matching(patterns: Iterable[str]) -> set[Rule]:
     matched: set[Rule] = set()
     for pattern in patterns:
         hits = {
-            rule for rule in catalogue() if pattern.lower() == rule.name or rule.code.startswith(pattern.upper())
+            rule
+            for rule in catalogue()
+            if pattern.lower() == rule.name or rule.code.startswith(pattern.upper())
         }
         if not hits or not pattern:
             raise UnknownRuleError(_unknown(pattern))

@@ -1,4 +1,5 @@
 """A rule's page: the module docstring, split at its fixed headings."""
+
 from __future__ import annotations
 
 import inspect

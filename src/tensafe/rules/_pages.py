@@ -1,4 +1,4 @@
-"""A rule's page as Markdown: `python -m tensafe.rules._pages [FOLDER]` writes docs/rules, `tensafe explain` prints one."""
+"""A rule's page as Markdown: `python -m tensafe.rules._pages` writes all into docs/rules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def markdown(rule: Rule) -> str:
 def index(rules: Sequence[Rule]) -> str:
     """The table of all rules."""
     rows = [f"| {r.code} | [{r.name}]({r.name}.md) | {r.severity.value} | {r.page.headline} |" for r in rules]
-    return "\n".join(["# Rules", "", "| code | name | severity | reports |", "|---|---|---|---|", *rows]) + "\n"
+    return (
+        "\n".join(["# Rules", "", "| code | name | severity | reports |", "|---|---|---|---|", *rows]) + "\n"
+    )
 
 
 def write_pages(folder: Path) -> int:

@@ -1,4 +1,4 @@
-'''Writes the file of a new rule: `python -m tensafe.rules._skeleton some-bad-pattern`.'''
+"""Writes the file of a new rule: `python -m tensafe.rules._skeleton some-bad-pattern`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ from tensafe.rules._loader import catalogue
 
 FOLDER = Path(__file__).parent
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
-CURES = ("use", "prefer", "avoid", "no", "do", "dont", "should", "must", "check", "fix")  # a name states the pattern
+CURES = (
+    "use",
+    "prefer",
+    "avoid",
+    "no",
+    "do",
+    "dont",
+    "should",
+    "must",
+    "check",
+    "fix",
+)  # a name states the pattern
 
 TEMPLATE = '''\
 """In one sentence: what is wrong with the line.
@@ -40,7 +51,7 @@ from tensafe.rules import Bad, Good
 CODE = "{code}"
 SINCE = "{since}"
 SEVERITY = "warning"
-AT = Kind.DISCARDED  # the moment at which both engines stop and ask; tensafe.facts.Call lists the roles of each
+AT = Kind.DISCARDED  # the moment at which both engines stop and ask; tensafe.facts.Call lists the roles
 HELP = """what to write instead, on one line"""
 
 SETUP = """
@@ -81,7 +92,9 @@ def write_rule(name: str, folder: Path = FOLDER) -> Path:
 def refuse_name(name: str) -> None:
     """A rule's name is two words or more and states the bad pattern: it reads after "allow"."""
     if not NAME.fullmatch(name):
-        raise TensafeError(f"{name!r} is no rule name: small letters and hyphens, two words or more, as in lost-write")
+        raise TensafeError(
+            f"{name!r} is no rule name: small letters and hyphens, two words or more, as in lost-write"
+        )
     first = name.partition("-")[0]
     if first in CURES:
         raise TensafeError(f"{name!r} states a cure: name the bad pattern, so that it reads after `allow`")

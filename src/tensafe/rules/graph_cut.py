@@ -1,23 +1,24 @@
 """The graph is cut on the way to the loss, and parameters get no gradient.
 
 ## What it does
-Reports the line that takes a value out of its graph (`torch.tensor(list_of_losses)`, `.detach()`, `.data`, `.item()`,
-`.numpy()`, a write through `.data`, a custom Function that changes its input without `mark_dirty`, reentrant
-checkpointing of an input without gradient) when the parameters behind it got no gradient.
+Reports the line that takes a value out of its graph (`torch.tensor(list_of_losses)`, `.detach()`, `.data`,
+`.item()`, `.numpy()`, a write through `.data`, a custom Function that changes its input without `mark_dirty`,
+reentrant checkpointing of an input without gradient) when the parameters behind it got no gradient.
 
 ## Why it matters
-`optimizer.step()` skips parameters whose gradient is None, so part of the model silently never trains. The cures that
-forums hand out, `requires_grad=True` on the rebuilt tensor or `loss.requires_grad = True`, only turn the loud error
-(*element 0 of tensors does not require grad*) into this silent one.
+`optimizer.step()` skips parameters whose gradient is None, so part of the model silently never trains. The
+cures that forums hand out, `requires_grad=True` on the rebuilt tensor or `loss.requires_grad = True`, only
+turn the loud error (*element 0 of tensors does not require grad*) into this silent one.
 
 ## Instead
 Keep the history: `torch.stack(losses)` for `torch.tensor(losses)`, a torch operation for the NumPy one,
-`torch.func.functional_call` for an update through `.data`, `checkpoint(..., use_reentrant=False)`, and `.detach()`
-only on what must not train.
+`torch.func.functional_call` for an update through `.data`, `checkpoint(..., use_reentrant=False)`, and
+`.detach()` only on what must not train.
 
 ## Fix safety
 Unsafe: gradients flow where none flowed before, which is the purpose, and training changes.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -30,8 +31,9 @@ CODE = "TS205"
 SINCE = "0.1"
 SEVERITY = "error"
 AT = Kind.STARVED
-HELP = """keep the history: `torch.stack(values)` for `torch.tensor(values)`, a torch operation for `.item()` or NumPy,
-`use_reentrant=False` for checkpoint; `requires_grad=True` on the rebuilt tensor only hides the cut"""
+HELP = """keep the history: `torch.stack(values)` for `torch.tensor(values)`, a torch operation for `.item()`
+or NumPy, `use_reentrant=False` for checkpoint; `requires_grad=True` on the rebuilt tensor only hides the
+cut"""
 
 SETUP = """
 import torch
@@ -123,4 +125,8 @@ def fix(finding: Finding) -> Fix | None:
 
 
 def _noticed(certainty: Certainty) -> str:
-    return "backward reaches the same value by another way here" if certainty is Certainty.OFTEN_MEANT else "no gradient arrives here"
+    return (
+        "backward reaches the same value by another way here"
+        if certainty is Certainty.OFTEN_MEANT
+        else "no gradient arrives here"
+    )

@@ -1,14 +1,14 @@
 """A live reference kept as if it were a snapshot: the "saved" weights change with every step.
 
 ## What it does
-Reports `state_dict()`, `list(model.parameters())`, a second `.to(device)` of the same module, or an optimizer state
-loaded from another optimizer, when it is used as a copy (restored, compared, held by a second owner) after the memory
-it shares was written.
+Reports `state_dict()`, `list(model.parameters())`, a second `.to(device)` of the same module, or an optimizer
+state loaded from another optimizer, when it is used as a copy (restored, compared, held by a second owner)
+after the memory it shares was written.
 
 ## Why it matters
 `state_dict()` and parameter lists return the live tensors, `Module.to` returns the module itself, and
-`Optimizer.load_state_dict` keeps the tensors it is given. By the time the "best" weights are restored every later
-`optimizer.step()` has overwritten them, and the restore silently changes nothing.
+`Optimizer.load_state_dict` keeps the tensors it is given. By the time the "best" weights are restored every
+later `optimizer.step()` has overwritten them, and the restore silently changes nothing.
 
 ## Instead
 `copy.deepcopy(model.state_dict())`, `[p.detach().clone() for p in model.parameters()]`,
@@ -17,6 +17,7 @@ it shares was written.
 ## Fix safety
 Unsafe: the copy costs the tensors' memory once more, which the author may not expect.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -29,8 +30,8 @@ CODE = "TS102"
 SINCE = "0.1"
 SEVERITY = "error"
 AT = (Kind.RESTORED, Kind.COMPARED, Kind.STEPPED)
-HELP = """keep a copy: `copy.deepcopy(...)` here, or `[p.detach().clone() for p in model.parameters()]` for a list of
-parameters"""
+HELP = """keep a copy: `copy.deepcopy(...)` here, or `[p.detach().clone() for p in model.parameters()]` for a
+list of parameters"""
 
 SETUP = """
 import copy
@@ -97,6 +98,7 @@ _USED = {
     Kind.COMPARED: "compared with itself here",
     Kind.STEPPED: "changed for both owners here",
 }
+_WAY = {Kind.VIEWED: "the same object under another name", Kind.STEPPED: "stepped from here"}
 
 
 def find(call: Call, history: History) -> Iterator[Finding]:
@@ -106,6 +108,9 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     if not kept or not kept.site or not write:
         return
     because = [Because(write.site, f"overwritten here by `{write.op}`")] if write.site else []
+    for moment in reference.trail:
+        if moment.site and moment.kind in _WAY:
+            because.append(Because(moment.site, _WAY[moment.kind]))
     if call.site and (write.site is None or call.site != write.site):
         because.append(Because(call.site, _USED[call.kind]))
     yield Finding(

@@ -1,20 +1,22 @@
 """A write into a temporary copy that nobody keeps.
 
 ## What it does
-Reports an in-place write whose target is the result of advanced indexing (a boolean mask, an index tensor, a list)
-and is dropped right after: `x[mask].zero_()`, `x[mask][:, 0] = 1`, `x[a][b] = v`.
+Reports an in-place write whose target is the result of advanced indexing (a boolean mask, an index tensor, a
+list) and is dropped right after: `x[mask].zero_()`, `x[mask][:, 0] = 1`, `x[a][b] = v`.
 
 ## Why it matters
-Basic slices are views, advanced indexing copies. The write lands in the copy, the copy is thrown away, and `x` keeps
-its old values without any error.
+Basic slices are views, advanced indexing copies. The write lands in the copy, the copy is thrown away, and
+`x` keeps its old values without any error.
 
 ## Instead
 One index assignment on the original: `x[mask] = 0`, `x[..., 0][mask] = 1` (slice first, mask last),
 `x[a & b] = v`, or `x.masked_fill_(mask, 0)`, `x.index_fill_(0, index, 0)`.
 
 ## Fix safety
-Safe for `x[index].fill_(v)` and `x[index].zero_()`: the line has no other effect and can only mean the assignment.
+Safe for `x[index].fill_(v)` and `x[index].zero_()`: the line has no other effect and can only mean the
+assignment.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -27,8 +29,8 @@ CODE = "TS106"
 SINCE = "0.1"
 SEVERITY = "error"
 AT = Kind.DISCARDED
-HELP = """assign through one index on the original: `x[mask] = v`, `x[..., 0][mask] = v` (slice first, mask last),
-`x[a & b] = v`"""
+HELP = """assign through one index on the original: `x[mask] = v`, `x[..., 0][mask] = v` (slice first, mask
+last), `x[a & b] = v`"""
 
 SETUP = """
 import torch
@@ -85,7 +87,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     copied, written = target.last(Kind.COPIED), target.last(Kind.WRITTEN)
     if not copied or not written or not written.site or copied.order > written.order:
         return
-    because = ()
+    because: tuple[Because, ...] = ()
     if copied.site and copied.site != written.site:
         because = (Because(copied.site, "this index makes a copy"),)
     yield Finding(

@@ -1,15 +1,16 @@
 """A tensor that backward still needs is changed in place.
 
 ## What it does
-Reports an in-place write to a tensor that autograd saved for a backward which has not run yet: `x += y` on the
-output of `exp`, `sigmoid` or `relu`, `x /= x.norm()`, `hidden[mask] = ...` on a layer's input, `dropout(inplace=True)`
-after an activation.
+Reports an in-place write to a tensor that autograd saved for a backward which has not run yet: `x += y` on
+the output of `exp`, `sigmoid` or `relu`, `x /= x.norm()`, `hidden[mask] = ...` on a layer's input,
+`dropout(inplace=True)` after an activation.
 
 ## Why it matters
-PyTorch stops at `backward()` with *one of the variables needed for gradient computation has been modified by an
-inplace operation*, far from the line that wrote, and names neither that line nor the one that saved. The usual
-advice, `retain_graph=True`, does not help: it keeps the graph, not the overwritten values. Writing through `.data`
-or `.detach()` to silence the error keeps the wrong values and makes the gradient silently wrong.
+PyTorch stops at `backward()` with *one of the variables needed for gradient computation has been modified by
+an inplace operation*, far from the line that wrote, and names neither that line nor the one that saved. The
+usual advice, `retain_graph=True`, does not help: it keeps the graph, not the overwritten values. Writing
+through `.data` or `.detach()` to silence the error keeps the wrong values and makes the gradient silently
+wrong.
 
 ## Instead
 Write the out-of-place form: `x = x + y`, `x = x / x.norm()`, `torch.where(mask, new, x)`, `inplace=False`.
@@ -18,6 +19,7 @@ Or write before the tensor is saved, or to a `clone()`.
 ## Fix safety
 Unsafe: after `x = x + y` the name `x` is a new tensor, and other names for the old one no longer see the sum.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -30,8 +32,8 @@ CODE = "TS201"
 SINCE = "0.1"
 SEVERITY = "error"
 AT = Kind.BACKWARD
-HELP = """use the out-of-place form here (`x = x + y` for `x += y`), or write to a `clone()`; `retain_graph=True` and
-`.data` do not help: the values that backward needs are gone"""
+HELP = """use the out-of-place form here (`x = x + y` for `x += y`), or write to a `clone()`;
+`retain_graph=True` and `.data` do not help: the values that backward needs are gone"""
 
 SETUP = """
 import torch
@@ -105,12 +107,18 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     because = [Because(kept.site, f"saved here for {kept.op}")] if kept.site else []
     if call.site:
         because.append(Because(call.site, "backward needs it here"))
-    what = f"`{write.op}` changes {_the(saved.label)} in place" if write.site else f"{_the(saved.label)} is changed in place"
+    what = (
+        f"`{write.op}` changes {_the(saved.label)} in place"
+        if write.site
+        else f"{_the(saved.label)} is changed in place"
+    )
     yield Finding(
         CODE,
         message=f"{what}, but {kept.op} still needs its old values for the gradient",
         at=at,
-        label="changed in place here" if write.site else "saved here, then changed by a write no Python line shows",
+        label="changed in place here"
+        if write.site
+        else "saved here, then changed by a write no Python line shows",
         because=tuple(because),
     )
 

@@ -1,22 +1,24 @@
-"""A tensor that backward still needs is changed behind autograd's back: the gradient is wrong, and nothing raises.
+"""A tensor that backward still needs is changed behind autograd's back: the gradient is wrong, and nothing
+raises.
 
 ## What it does
-Reports a write to a tensor saved for backward that goes past autograd's version counter: through `.data`, through a
-NumPy array or a raw pointer over the same memory, through the storage, or by a fused optimizer step before a second
-backward.
+Reports a write to a tensor saved for backward that goes past autograd's version counter: through `.data`,
+through a NumPy array or a raw pointer over the same memory, through the storage, or by a fused optimizer step
+before a second backward.
 
 ## Why it matters
-PyTorch's own check compares version counters. These writes do not move it, so `backward()` computes with the new
-values and returns a wrong gradient without a word.
+PyTorch's own check compares version counters. These writes do not move it, so `backward()` computes with the
+new values and returns a wrong gradient without a word.
 
 ## Instead
-Write to a copy: `x.detach().clone()`, `array.copy()` before `torch.from_numpy`, `torch.empty_like(x)` for a kernel's
-output. For a scaling that belongs to the model, use a recorded operation (`x = x * scale`). Step a fused optimizer
-only after the last backward that needs the old weights.
+Write to a copy: `x.detach().clone()`, `array.copy()` before `torch.from_numpy`, `torch.empty_like(x)` for a
+kernel's output. For a scaling that belongs to the model, use a recorded operation (`x = x * scale`). Step a
+fused optimizer only after the last backward that needs the old weights.
 
 ## Fix safety
 There is no automatic fix: whether the new or the old values are meant is the author's to say.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -29,8 +31,8 @@ CODE = "TS202"
 SINCE = "0.1"
 SEVERITY = "error"
 AT = Kind.BACKWARD
-HELP = """write to a copy (`x.detach().clone()`, `array.copy()`, `torch.empty_like(x)`) or use a recorded operation
-(`x = x * scale`); no error will ever tell you: the version counter does not see this write"""
+HELP = """write to a copy (`x.detach().clone()`, `array.copy()`, `torch.empty_like(x)`) or use a recorded
+operation (`x = x * scale`); no error will ever tell you: the version counter does not see this write"""
 
 SETUP = """
 import numpy as np
@@ -54,7 +56,7 @@ EXAMPLES = [
         inner = torch.ones(1, 2, requires_grad=True)
         loss = model(inner).pow(2).sum()
         loss.backward(retain_graph=True)
-        optimizer.step()  # finds TS202 (run)
+        optimizer.step()  # finds TS202
         loss.backward()
         """),
     Good(
@@ -100,10 +102,10 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         because.append(Because(exported.site, f"the memory was handed out here by `{exported.op}`"))
     if call.site:
         because.append(Because(call.site, "backward computes with the new values here"))
+    who = _writer(write.op, write.site is not None)
     yield Finding(
         CODE,
-        message=f"{_writer(write.op, write.site is not None)} values that {kept.op} still needs, unseen by autograd: "
-        "the gradient is silently wrong",
+        message=f"{who} what {kept.op} still needs, unseen by autograd: the gradient is silently wrong",
         at=at,
         label=_label(write.site is not None, at, exported and exported.site),
         because=tuple(because),

@@ -1,4 +1,7 @@
-"""Around every backward: which leaves it reached, why it was refused, and gradients that carry a graph themselves."""
+"""Around every backward: which leaves it reached, why it was refused, and gradients that carry a graph
+themselves.
+"""
+
 from __future__ import annotations
 
 import functools

@@ -1,4 +1,5 @@
 """Graph cuts: where a value left its graph, and whether the parameters behind it ever got a gradient."""
+
 from __future__ import annotations
 
 import weakref
@@ -66,7 +67,9 @@ class Cut:
 
 @dataclass(slots=True, eq=False)
 class Trained:
-    """What is known of one optimizer: its parameters, and whether any of them ever had a gradient at a step."""
+    """What is known of one optimizer: its parameters, and whether any of them ever had a gradient at a
+    step.
+    """
 
     parameters: set[int] = field(default_factory=set)
     steps: int = 0
@@ -78,7 +81,8 @@ class Cuts:
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._looks: dict[tuple[int, int], int] = {}
+        self._looks: dict[tuple[str, int, int], int] = {}
+        self._told: set[Place] = set()
         self._cuts: list[Cut] = []
         self._optimizers: WeakFacts[Trained] = WeakFacts()
         self._steps = 0
@@ -94,11 +98,13 @@ class Cuts:
         leaves: Iterable[torch.Tensor] | None = None,
         note: str = "",
     ) -> None:
-        """A value left its graph here; the first few times at each line the leaves behind it are remembered."""
+        """A value left its graph here; the first few times at each line the leaves behind it are
+        remembered.
+        """
         place = place or user_place(4)
         if place is None:
             return
-        key = (id(place[0]), place[1])
+        key = (op, id(place[0]), place[1])
         looks = self._looks.get(key, 0)
         if looks >= LOOKS_A_SITE:
             return
@@ -110,7 +116,9 @@ class Cuts:
         idle = [weakref.ref(leaf) for leaf in behind if leaf.grad is None]
         self._cuts.append(Cut(op, place, next(clock), strength, idle, source, note))
 
-    def backward(self, roots: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], place: Place | None) -> None:
+    def backward(
+        self, roots: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], place: Place | None
+    ) -> None:
         """A backward ended: whatever it reached is not starved."""
         self._last_backward = next(clock)
         if not self._cuts:
@@ -130,18 +138,22 @@ class Cuts:
                     cut.label = names.label(idle)
             cut.backwards += 1
 
-    def _look_for_live_sources(self, waiting: list[Cut], roots: Sequence[torch.Tensor], place: Place | None) -> None:
+    def _look_for_live_sources(
+        self, waiting: list[Cut], roots: Sequence[torch.Tensor], place: Place | None
+    ) -> None:
         sources = {cut.source: cut for cut in waiting}
         for cut in waiting:
             cut.source = None
         for node in graph.nodes(root.grad_fn for root in roots):
-            cut = sources.get((node.name(), node._sequence_nr()))
-            if cut is not None and not cut.told:
-                cut.told = True
-                self._report(cut, "", Certainty.OFTEN_MEANT, place)
+            found = sources.get((node.name(), node._sequence_nr()))
+            if found is not None and not found.told:
+                found.told = True
+                self._report(found, "", Certainty.OFTEN_MEANT, place)
 
     def refused(self, error: RuntimeError, place: Place | None) -> None:
-        """A backward was refused because its root has no graph: the latest, strongest cut since the last one is why."""
+        """A backward was refused because its root has no graph: the latest, strongest cut since the last one
+        is why.
+        """
         if EXPECTED_NO_GRAPH not in str(error):
             return
         recent = [cut for cut in self._cuts if cut.order > self._last_backward]
@@ -180,9 +192,9 @@ class Cuts:
 
     def finish(self) -> None:
         """The program ended: report the cuts behind which parameters starved from first to last."""
-        for cut in self._cuts:
+        for cut in sorted(self._cuts, key=lambda cut: -cut.strength):
             idle = cut.look(set()) if cut.idle else []
-            if cut.told or not cut.backwards or not (idle or cut.starved):
+            if cut.told or cut.place in self._told or not cut.backwards or not (idle or cut.starved):
                 continue
             certainty = self._certainty(cut)
             if certainty is not None:
@@ -198,6 +210,7 @@ class Cuts:
         return Certainty.OFTEN_MEANT if cut.holders and cut.strength is Strength.ALIASED else None
 
     def _report(self, cut: Cut, idle: str, certainty: Certainty, place: Place | None) -> None:
+        self._told.add(cut.place)
         moment = Moment(Kind.CUT, cut.op, site_of(cut.place), cut.order, note=cut.note)
         roles = {"cut": Value(frozenset(), (moment,)), "parameters": Value(frozenset(), label=idle)}
         call = Call(Kind.STARVED, "backward", site_of(place), next(clock), roles, certainty)
@@ -207,7 +220,7 @@ class Cuts:
 def graph_tensors(data: Any, depth: int = 3) -> list[torch.Tensor]:
     """The tensors with a graph inside nested lists and tuples, as `torch.tensor` would copy them."""
     if isinstance(data, torch.Tensor):
-        return [data] if data.grad_fn is not None else []
+        return [data] if type(data) is torch.Tensor and data.grad_fn is not None else []
     if depth and isinstance(data, list | tuple):
         return [tensor for item in data for tensor in graph_tensors(item, depth - 1)]
     return []

@@ -1,9 +1,9 @@
 """Lost writes: an in-place write into a temporary copy whose last reference is the call itself."""
+
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,9 @@ from tensafe.runtime.source import expressions_at, site_of_node, syntax_of
 if TYPE_CHECKING:
     from tensafe.runtime.engine import Ask
 
-MAY_COPY = frozenset({"reshape", "flatten", "contiguous", "index_select", "masked_select", "gather", "take", "ravel"})
+MAY_COPY = frozenset(
+    {"reshape", "flatten", "contiguous", "index_select", "masked_select", "gather", "take", "ravel"}
+)
 MOST_SITES = 10_000
 
 
@@ -30,17 +32,24 @@ class Target(NamedTuple):
 
 
 class Temporaries:
-    """Decides, once for each line, whether a write to a temporary there can be lost, then checks each such write."""
+    """Decides, once for each line, whether a write to a temporary there can be lost, then checks each such
+    write.
+    """
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._targets: dict[tuple[int, int], tuple[CodeType, Target | None]] = {}
         fresh = torch.empty(1)
         self._owners = torch._C._storage_Use_Count(fresh.untyped_storage()._cdata)
-        self._unheld_base = _base_count(torch.empty(2)[:1])
+        self._holders = _uses(torch.empty(1))
+        self._base_holders, self._base_count = _base_counts(torch.empty(2)[:1])
 
-    def written(self, tensor: torch.Tensor, write: Write, args: tuple[Any, ...]) -> None:
-        """Called at a write whose target nobody else seems to hold; `args` are the call's other arguments."""
+    def written(self, tensor: torch.Tensor, write: Write, args: tuple[Any, ...], holders: int) -> None:
+        """Called at a write whose target hardly anybody holds: `holders` Python references more than a
+        temporary's.
+
+        `args` are the call's other arguments; a view of the target among them holds it, too.
+        """
         if write.code is None:
             return
         key = (id(write.code), write.offset)
@@ -50,17 +59,21 @@ class Temporaries:
                 return
             known = self._targets[key] = (write.code, _target((write.code, write.offset)))
         target = known[1]
-        if target is not None and self._is_last_reference(tensor, args):
+        if target is not None and self._is_last_reference(tensor, args, holders):
             self._report(tensor, write, target)
 
-    def _is_last_reference(self, tensor: torch.Tensor, args: tuple[Any, ...]) -> bool:
-        base = tensor._base
+    def _is_last_reference(self, tensor: torch.Tensor, args: tuple[Any, ...], references: int) -> bool:
         owners = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata) - self._owners
-        if base is None:
-            own_views = sum(1 for item in args if isinstance(item, torch.Tensor) and item._base is tensor)
-            return owners == own_views
-        del base
-        return owners == 1 and _base_count(tensor) <= self._unheld_base
+        if tensor._is_view():
+            holders, count = _base_counts(tensor)
+            return (
+                references == 0
+                and owners == 1
+                and holders <= self._base_holders
+                and count <= self._base_count
+            )
+        own_views = sum(1 for item in args if isinstance(item, torch.Tensor) and item._base is tensor)
+        return owners == own_views == references and _uses(tensor) <= self._holders + own_views
 
     def _report(self, tensor: torch.Tensor, write: Write, target: Target) -> None:
         storage = ledger_of(tensor).id
@@ -71,9 +84,16 @@ class Temporaries:
         self._ask(call, LedgerHistory({storage: written}))
 
 
-def _base_count(view: torch.Tensor) -> int:
+def _uses(tensor: torch.Tensor) -> int:
+    """How many references C++ counts on the tensor itself, its Python object being one."""
+    count: int = tensor._use_count()  # type: ignore[attr-defined]
+    return count
+
+
+def _base_counts(view: torch.Tensor) -> tuple[int, int]:
+    """Who holds the base of a view: C++ references (a gradient is held by its leaf), then Python ones."""
     base = view._base
-    return sys.getrefcount(base)
+    return (_uses(base), sys.getrefcount(base)) if base is not None else (0, 0)
 
 
 def _target(place: Place) -> Target | None:
@@ -110,7 +130,8 @@ def _copying(chain: ast.expr) -> tuple[str, ast.expr] | None:
     node: ast.expr = chain
     while True:
         if isinstance(node, ast.Subscript):
-            found = ("advanced indexing", node)
+            if not _is_basic(node.slice):
+                found = ("advanced indexing", node)
             node = node.value
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in MAY_COPY:
@@ -122,20 +143,27 @@ def _copying(chain: ast.expr) -> tuple[str, ast.expr] | None:
             return found
 
 
-def temporary_counts(shape_like: Callable[..., int]) -> tuple[int, int]:
-    """Reference counts of a temporary `self` inside a method and inside `__setitem__`, measured on this interpreter."""
+def _is_basic(index: ast.expr) -> bool:
+    """An index whose source shows that it gives a view: slices, numbers, Ellipsis, None."""
+    if isinstance(index, ast.Tuple):
+        return all(_is_basic(item) for item in index.elts)
+    if isinstance(index, ast.UnaryOp):
+        return _is_basic(index.operand)
+    return isinstance(index, ast.Slice | ast.Constant)
 
-    class Probe:
-        counts: list[int]
 
-        def method(self, *args: Any, **kwargs: Any) -> int:
-            return shape_like(self, *args, **kwargs)
-
+def temporary_counts() -> tuple[int, int]:
+    """Reference counts of a temporary `self` inside a method and inside `__setitem__`, measured on this
+    interpreter.
+    """
     seen: list[int] = []
 
-    class Slot:
-        def __setitem__(self, *args: Any) -> None:
-            seen.append(shape_like(self, *args))
+    def count(self: Any, *args: Any, **kwargs: Any) -> None:
+        result = None
+        seen.append(sys.getrefcount(self))
+        return result
 
-    Slot()[0] = 1
-    return Probe().method(), seen[0]
+    probe: Any = type("Probe", (), {"method": count, "__setitem__": count})
+    probe().method()
+    probe()[0] = 1
+    return seen[0], seen[1]

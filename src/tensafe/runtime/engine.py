@@ -1,4 +1,7 @@
-"""The runtime engine: installs hooks and wrappers, turns what they see into facts, asks the rules, undoes itself."""
+"""The runtime engine: installs hooks and wrappers, turns what they see into facts, asks the rules, undoes
+itself.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -18,7 +21,7 @@ from tensafe.runtime.guest import Guest
 from tensafe.runtime.ledger import Event, LedgerHistory, clock, write_moment
 from tensafe.runtime.ownership import Ownership
 from tensafe.runtime.patches import Patches
-from tensafe.runtime.saved import Saved, make_hooks
+from tensafe.runtime.saved import Saved, make_pack, make_unpack
 from tensafe.runtime.violation import message
 from tensafe.runtime.writers import Writers
 
@@ -62,7 +65,7 @@ class Engine:
         functions = Functions(self._cuts, guarded)
         graph_values = self._backwards.graph_values
         writers = Writers(Temporaries(ask), graph_values.entries, functions.graph_dropped, self._failed)
-        self._hooks = make_hooks(self._changed, self._failed)
+        self._hooks = (make_pack(self._failed), make_unpack(self._changed))
         self._guest = Guest(self._hooks, not_checked)
         self._parts = (
             writers,
@@ -108,11 +111,13 @@ class Engine:
         self._not_checked(what, f"tensafe failed there ({type(error).__name__}: {error})")
 
     def _changed(self, saved: Saved, counted: bool) -> None:
-        """A backward reads a saved tensor that was changed; raises as PyTorch does when the counter shows it."""
+        """A backward reads a saved tensor that was changed; raises as PyTorch does when the counter shows
+        it.
+        """
         call: Call | None = None
         history: LedgerHistory | None = None
         try:
-            node = torch._C._current_autograd_node()
+            node: Any = torch._C._current_autograd_node()
             reader = node.name() if node is not None else "a backward"
             if not counted and _is_benign(saved, reader):
                 return
@@ -125,8 +130,10 @@ class Engine:
 
 
 def _is_benign(saved: Saved, reader: str) -> bool:
-    """Changed contents that say nothing: no wrapped call wrote, nobody holds a pointer (a kernel updating its own
-    running statistics), or the statistics of a batch norm, which its backward does not read in training."""
+    """Changed contents that say nothing: no wrapped call wrote, nobody holds a pointer (a kernel updating its
+    own running statistics), or the statistics of a batch norm, which its backward does not read in
+    training.
+    """
     ledger = saved.ledger
     if ledger is None or ("BatchNorm" in reader and not saved.tensor.requires_grad and saved.tensor.is_leaf):
         return True
@@ -151,7 +158,9 @@ def _backward_facts(saved: Saved, counted: bool, reader: str) -> tuple[Call, Led
 
 
 def _export_moments(event: Event | None) -> Sequence[Moment]:
-    """An export and its callers as moments, outermost first, so that the last is the line that made the array."""
+    """An export and its callers as moments, outermost first, so that the last is the line that made the
+    array.
+    """
     if event is None:
         return ()
     return [Moment(Kind.EXPORTED, event.op, site_of(place), event.order) for place in reversed(event.places)]

@@ -1,4 +1,5 @@
 """Wrapped calls that are no writes but matter: cuts, exports, live references, restores, comparisons."""
+
 from __future__ import annotations
 
 import functools
@@ -14,6 +15,7 @@ from tensafe.runtime.frames import INTERNAL, user_place, user_places
 from tensafe.runtime.ledger import Event, ledger_of
 from tensafe.runtime.ownership import Ownership
 from tensafe.runtime.patches import Patches
+from tensafe.runtime.writers import PLAIN
 
 if TYPE_CHECKING:
     from tensafe.runtime.engine import Guarded
@@ -46,7 +48,9 @@ class Events:
             patches.wrap(torch.Tensor, name, functools.partial(self._compares, f"Tensor.{name}"))
         for name in ("equal", "allclose", "dist"):
             patches.wrap(torch, name, functools.partial(self._compares, f"torch.{name}"))
-        patches.wrap(torch._C._nn, "mse_loss", functools.partial(self._compares, "torch.nn.functional.mse_loss"))
+        patches.wrap(
+            torch._C._nn, "mse_loss", functools.partial(self._compares, "torch.nn.functional.mse_loss")
+        )
         self._install_modules(patches)
         self._install_optimizers(patches)
 
@@ -69,7 +73,7 @@ class Events:
         cut = self._guarded(label, self._cuts.cut)
 
         def exported(self: Any) -> Any:
-            if self.grad_fn is not None:
+            if _has_graph(self):
                 cut(label, (self,), Strength.EXPORTED, place=user_place(2))
             return call(self)
 
@@ -79,9 +83,12 @@ class Events:
         cut = self._guarded("Tensor.detach", self._cuts.cut)
         keep = self._guarded("Tensor.detach", self._ownership.keep)
         getframe = sys._getframe
+        function_modes = torch._C._len_torch_function_stack
 
         def detach(self: Any) -> Any:
             result = call(self)
+            if type(self) not in PLAIN or function_modes():
+                return result
             if self.grad_fn is not None:
                 cut("Tensor.detach", (self,), Strength.ALIASED, place=user_place(2))
             elif self.requires_grad and not INTERNAL[getframe(1).f_code.co_filename]:
@@ -95,7 +102,7 @@ class Events:
         cut = self._guarded("Tensor.data", self._cuts.cut)
 
         def get(self: Any) -> Any:
-            if self.grad_fn is not None:
+            if _has_graph(self):
                 cut("Tensor.data", (self,), Strength.ALIASED, place=user_place(2))
             return descriptor.__get__(self)
 
@@ -127,7 +134,7 @@ class Events:
         def exported(self: Any, *args: Any, **kwargs: Any) -> Any:
             result = call(self, *args, **kwargs)
             export(label, self, user_places(2, 4))
-            if self.grad_fn is not None:
+            if _has_graph(self):
                 cut(label, (self,), Strength.EXPORTED, place=user_place(2))
             return result
 
@@ -216,19 +223,23 @@ class Events:
 
     def _compares(self, label: str, call: Wrapped) -> Wrapped:
         compared = self._guarded(label, self._ownership.compared)
-        tensors = (torch.Tensor, torch.nn.Parameter)
+        tensors, function_modes = PLAIN, torch._C._len_torch_function_stack
         kept = self._ownership.kept_entries
 
         def compare(*args: Any, **kwargs: Any) -> Any:
-            if len(args) >= 2:
+            if len(args) >= 2 and not function_modes():
                 left, right = args[0], args[1]
-                if left is right:
-                    compared(label, left, right, user_place(2))
-                elif kept and type(left) in tensors and type(right) in tensors and _same_elements(left, right):
+                plain = type(left) in tensors and type(right) in tensors
+                if plain and (left is right or (kept and _same_elements(left, right))):
                     compared(label, left, right, user_place(2))
             return call(*args, **kwargs)
 
         return functools.update_wrapper(compare, call)
+
+
+def _has_graph(tensor: torch.Tensor) -> bool:
+    """Whether a plain tensor has a grad_fn; a subclass or a mode of the program is not asked."""
+    return type(tensor) in PLAIN and not torch._C._len_torch_function_stack() and tensor.grad_fn is not None
 
 
 def _same_elements(left: torch.Tensor, right: torch.Tensor) -> bool:
@@ -242,5 +253,5 @@ def _same_elements(left: torch.Tensor, right: torch.Tensor) -> bool:
 
 
 def _note_export(label: str, tensor: Any, places: Iterable[Any]) -> None:
-    if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
+    if type(tensor) in PLAIN and not torch._C._len_torch_function_stack() and tensor.layout is torch.strided:
         ledger_of(tensor).exported = Event(label, tuple(places), next(ledgers.clock))

@@ -1,4 +1,7 @@
-"""Which line of the user's program is running: the innermost frame outside torch, tensafe and the standard library."""
+"""Which line of the user's program is running: the innermost frame outside torch, tensafe and the standard
+library.
+"""
+
 from __future__ import annotations
 
 import sys
@@ -91,7 +94,7 @@ def site_of(place: Place | None) -> Site | None:
 
 
 def _positions(code: CodeType, offset: int) -> tuple[int | None, int | None, int | None, int | None]:
-    if sys.version_info >= (3, 11):
+    if hasattr(code, "co_positions"):  # Python 3.11 and newer
         positions = list(code.co_positions())
         return positions[offset // 2] if offset >= 0 else (code.co_firstlineno, None, None, None)
     for start, end, line in code.co_lines():

@@ -1,7 +1,11 @@
-"""Cuts that only the call itself shows: custom Functions, reentrant checkpointing, gradients written through `.data`."""
+"""Cuts that only the call itself shows: custom Functions, reentrant checkpointing, gradients written through
+`.data`.
+"""
+
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +17,7 @@ from tensafe.runtime.frames import user_place
 from tensafe.runtime.ledger import Write, ledger_of
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.weak import WeakFacts
+from tensafe.runtime.writers import PLAIN
 
 if TYPE_CHECKING:
     from tensafe.runtime.engine import Guarded
@@ -38,7 +43,7 @@ class Functions:
         applied = self._guarded("a custom Function", self._applied)
 
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            if not torch.is_grad_enabled():
+            if not torch.is_grad_enabled() or torch._C._len_torch_function_stack():
                 return call(cls, *args, **kwargs)
             if cls.__name__ == "CheckpointFunction":
                 reentrant(args, user_place(2))
@@ -85,9 +90,10 @@ class Functions:
                 self._cuts.cut(write.op, (), Strength.CERTAIN, place=write.place, leaves=behind, note=note)
 
     def _deepcopy(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        import weakref
+        def put(copy: Any, own: Any) -> None:
+            self._originals.put(copy, weakref.ref(own))
 
-        remember = self._guarded("a copied parameter", lambda copy, own: self._originals.put(copy, weakref.ref(own)))
+        remember = self._guarded("a copied parameter", put)
 
         def deepcopy(self: Any, memo: Any) -> Any:
             copy = call(self, memo)
@@ -99,4 +105,4 @@ class Functions:
 
 
 def _is_watched(item: Any) -> bool:
-    return isinstance(item, torch.Tensor) and item.requires_grad and not item.is_inference()
+    return type(item) in PLAIN and item.requires_grad and not item.is_inference()

@@ -1,4 +1,5 @@
 """Walks over the autograd graph: its leaves and its nodes, in bounded work."""
+
 from __future__ import annotations
 
 import functools
@@ -46,6 +47,8 @@ def parameters_behind(function: Any) -> list[torch.Tensor]:
     holders = [function, getattr(function, "__self__", None)]
     if isinstance(function, functools.partial):
         return parameters_behind(function.func)
-    holders += [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if cell.cell_contents]
+    holders += [
+        cell.cell_contents for cell in getattr(function, "__closure__", None) or () if cell.cell_contents
+    ]
     modules = (item for item in holders if isinstance(item, torch.nn.Module))
     return [parameter for module in modules for parameter in module.parameters() if parameter.requires_grad]

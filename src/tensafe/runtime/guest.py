@@ -1,17 +1,24 @@
-"""Manners: threads get the hooks too, torch.func and the program's own hooks keep working, forked children are left alone."""
+"""Manners: threads get the hooks too, torch.func and the program's own hooks keep working, forked children
+are left alone.
+"""
+
 from __future__ import annotations
 
 import contextlib
 import functools
 import os
+import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from tensafe.runtime.frames import site_of, user_place
+from tensafe.runtime.frames import INTERNAL, site_of, user_frame, user_place
 from tensafe.runtime.patches import Patches
+
+_OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 Hooks = tuple[Callable[[torch.Tensor], Any], Callable[[Any], torch.Tensor]]
 
@@ -24,11 +31,16 @@ class Guest:
         self._not_checked = not_checked
         self._active = False
         self._pid = os.getpid()
+        self._modes = threading.local()
 
     def install(self, patches: Patches) -> None:
         patches.wrap(torch.autograd.graph, "disable_saved_tensors_hooks", self._disable)
         patches.wrap(torch.autograd.graph.saved_tensors_hooks, "__enter__", self._own_hooks)
+        mode = torch.utils._python_dispatch.TorchDispatchMode
+        patches.wrap(mode, "__enter__", self._enter_mode)
+        patches.wrap(mode, "__exit__", self._exit_mode)
         patches.wrap(threading.Thread, "_bootstrap_inner", self._thread)
+        patches.wrap(warnings, "_showwarnmsg", self._warning)
         patches.wrap(torch.jit._builtins, "_find_builtin", self._find_builtin)
 
     def enter(self) -> None:
@@ -43,24 +55,61 @@ class Guest:
         self._look_for_compiled()
 
     def _on_top(self) -> bool:
-        top = torch._C._autograd._top_saved_tensors_default_hooks(True)
+        top: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)
         return top is not None and top[0] is self._hooks[0]
 
+    def _lift(self, what: str, why: str) -> bool:
+        """Take this thread's hooks off, when they are the innermost; True when `_lower` must put them
+        back.
+        """
+        lifted = self._active and self._on_top()
+        if lifted:
+            if what:
+                self._not_checked(what, why)
+            torch._C._autograd._pop_saved_tensors_default_hooks()
+        return lifted
+
+    def _lower(self) -> None:
+        if self._active:
+            torch._C._autograd._push_saved_tensors_default_hooks(*self._hooks)
+
+    def _enter_mode(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A dispatch mode of the program would see the operations of our hooks: they are lifted meanwhile."""
+
+        def enter(self_: Any) -> Any:
+            result = call(self_)
+            direct = not INTERNAL[sys._getframe(1).f_code.co_filename]
+            what = "code inside a TorchDispatchMode" if direct else ""
+            lifted = self._lift(what, "the mode would see what the hooks do")
+            self._modes.__dict__.setdefault("lifted", []).append(lifted)
+            return result
+
+        return functools.update_wrapper(enter, call)
+
+    def _exit_mode(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def leave(self_: Any, *args: Any) -> Any:
+            result = call(self_, *args)
+            lifted = self._modes.__dict__.get("lifted")
+            if lifted and lifted.pop():
+                self._lower()
+            return result
+
+        return functools.update_wrapper(leave, call)
+
     def _disable(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """`torch.func` refuses to run under any hooks: ours are lifted for that time, and the report says so."""
+        """`torch.func` refuses to run under any hooks: ours are lifted for that time, and the report says
+        so.
+        """
 
         @contextlib.contextmanager
         def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-            lifted = self._active and self._on_top()
-            if lifted:
-                self._not_checked("torch.func and vmap", "PyTorch allows no saved-tensor hooks inside them")
-                torch._C._autograd._pop_saved_tensors_default_hooks()
+            lifted = self._lift("torch.func and vmap", "PyTorch allows no saved-tensor hooks inside them")
             try:
                 with call(error_message):
                     yield
             finally:
                 if lifted:
-                    torch._C._autograd._push_saved_tensors_default_hooks(*self._hooks)
+                    self._lower()
 
         return functools.update_wrapper(disable_saved_tensors_hooks, call)
 
@@ -91,6 +140,29 @@ class Guest:
 
         return functools.update_wrapper(find_builtin, call)
 
+    def _warning(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A warning of a wrapped call belongs to the line that called it, and is shown there once, as in
+        plain Python.
+        """
+
+        def show(message: Any) -> None:
+            frame = (
+                user_frame(2) if INTERNAL[message.filename] and message.filename.startswith(_OURS) else None
+            )
+            if frame is not None:
+                for name, module in list(sys.modules.items()):
+                    if name.startswith("tensafe."):
+                        vars(module).pop("__warningregistry__", None)
+                shown = frame.f_globals.setdefault("__warningregistry__", {})
+                key = (str(message.message), message.category, frame.f_lineno)
+                if shown.get(key) and not _shows_always(message.category):
+                    return
+                shown[key] = True
+                message.filename, message.lineno = frame.f_code.co_filename, frame.f_lineno
+            call(message)
+
+        return functools.update_wrapper(show, call)
+
     def _forked(self) -> None:
         if self._active:
             self._not_checked("forked processes", "what a worker process does is not watched")
@@ -102,8 +174,13 @@ class Guest:
                 torch._C._autograd._pop_saved_tensors_default_hooks()
 
     def _look_for_compiled(self) -> None:
-        import sys
-
         utils = sys.modules.get("torch._dynamo.utils")
         if utils is not None and utils.counters["frames"]["ok"]:
             self._not_checked("torch.compile regions", "writes inside compiled code are not named")
+
+
+def _shows_always(category: type[Warning]) -> bool:
+    """Whether the program asked for every warning of this category (`-W always`)."""
+    return any(
+        action == "always" and issubclass(category, wanted) for action, _, wanted, _, _ in warnings.filters
+    )

@@ -1,4 +1,5 @@
 """What the hot path keeps of each storage: its last write and its exports, as integers and code objects."""
+
 from __future__ import annotations
 
 import itertools
@@ -63,7 +64,7 @@ def ledger_of(tensor: torch.Tensor) -> Ledger:
     ledger = own.get(_KEY)
     if ledger is None:
         ledger = own[_KEY] = Ledger()
-    return ledger  # type: ignore[no-any-return]
+    return ledger
 
 
 def write_moment(write: Write | None, order: int, counted: bool) -> Moment:
@@ -80,5 +81,9 @@ class LedgerHistory:
         self._writes = writes
 
     def last_write(self, storages: frozenset[StorageId], since: Moment) -> Moment | None:
-        hits = [write for storage, write in self._writes.items() if storage in storages and write.order > since.order]
+        hits = [
+            write
+            for storage, write in self._writes.items()
+            if storage in storages and write.order > since.order
+        ]
         return max(hits, key=lambda write: write.order, default=None)

@@ -1,4 +1,5 @@
 """The names that the program's modules give to parameters; looked up only when something is reported."""
+
 from __future__ import annotations
 
 import gc
@@ -14,7 +15,9 @@ def label(parameters: Sequence[torch.Tensor]) -> str:
     if not parameters:
         return ""
     known = _names(parameters)
-    shown = [f"`{known[id(p)]}`" if id(p) in known else f"a leaf of shape {list(p.shape)}" for p in parameters]
+    shown = [
+        f"`{known[id(p)]}`" if id(p) in known else f"a leaf of shape {list(p.shape)}" for p in parameters
+    ]
     rest = len(shown) - MOST_NAMES
     return ", ".join(shown[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -24,7 +27,9 @@ def has_trained_sibling(parameters: Sequence[torch.Tensor]) -> bool:
     wanted = {id(parameter) for parameter in parameters}
     for module in _modules():
         own = list(module.parameters())
-        if wanted & {id(parameter) for parameter in own} and any(parameter.grad is not None for parameter in own):
+        if wanted & {id(parameter) for parameter in own} and any(
+            parameter.grad is not None for parameter in own
+        ):
             return True
     return False
 

@@ -1,4 +1,7 @@
-"""Live references: who keeps the model's own tensors as if they were a copy, and when such a reference is used."""
+"""Live references: who keeps the model's own tensors as if they were a copy, and when such a reference is
+used.
+"""
+
 from __future__ import annotations
 
 import ast
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tensafe.facts import Call, Certainty, Kind, Moment, Site, StorageId, Value
-from tensafe.runtime.frames import Place, site_of
+from tensafe.runtime.frames import Place, site_of, user_places
 from tensafe.runtime.ledger import LedgerHistory, clock, ledger_of, write_moment
 from tensafe.runtime.source import expressions_at, site_of_node, syntax_of
 from tensafe.runtime.weak import WeakFacts
@@ -56,7 +59,9 @@ class Ownership:
                 self._kept.put(tensor, Kept(op, place, order, version))
 
     def listed(self, module: torch.nn.Module, op: str, place: Place | None) -> None:
-        """`module.parameters()` was called here; whether a list of it is kept is looked up only when it matters."""
+        """`module.parameters()` was called here; whether a list of it is kept is looked up only when it
+        matters.
+        """
         if place is None or len(self._lists) >= MOST_SITES:
             return
         entry = self._lists.get(place)
@@ -95,7 +100,9 @@ class Ownership:
     # --- moments that use one
 
     def restoring(self, module: torch.nn.Module, state: Mapping[str, Any], place: Place | None) -> None:
-        """`module.load_state_dict(state)` begins: is `state` the module's own memory, written since it was kept?"""
+        """`module.load_state_dict(state)` begins: is `state` the module's own memory, written since it was
+        kept?
+        """
         own: dict[str, torch.Tensor] | None = None
         for name, source in state.items():
             kept = self._kept.get(source) if isinstance(source, torch.Tensor) else None
@@ -132,7 +139,12 @@ class Ownership:
             return
         for at, (modules, source) in self._lists.items():
             for module, order in modules.items():
-                if order < write.order and at not in self._told and _list_site(at) and _holds(module, parameter):
+                if (
+                    order < write.order
+                    and at not in self._told
+                    and _list_site(at)
+                    and _holds(module, parameter)
+                ):
                     kept = Kept(source, at, order, 0)
                     self._report(Kind.COMPARED, op, kept, write_moment(write, 0, True), parameter, place)
                     return
@@ -144,7 +156,10 @@ class Ownership:
             if any(owner is optimizer for owner, _ in giver.items()):
                 for other, _ in taker.items():
                     if set(_state_storages(other)) & set(_state_storages(optimizer)):
-                        self._step_report(kept, place, Certainty.DID)
+                        callers = [
+                            Moment(Kind.STEPPED, "", site_of(at), kept.order - 1) for at in user_places(3, 3)
+                        ]
+                        self._step_report(kept, place, Certainty.DID, tuple(callers[1:]))
                 self._adopted.remove(entry)
         if self._moves.entries:
             self._look_for_twins(optimizer, place)
@@ -154,7 +169,9 @@ class Ownership:
         for module, places in self._moves.items():
             if len(places) < 2 or not any(id(parameter) in trained for parameter in module.parameters()):
                 continue
-            bindings = [(at, order, op, binding) for at, (order, op) in places.items() if (binding := _binding(at))]
+            bindings = [
+                (at, order, op, binding) for at, (order, op) in places.items() if (binding := _binding(at))
+            ]
             places.clear()
             for at, order, op, binding in bindings[1:]:
                 first = bindings[0]
@@ -189,7 +206,9 @@ class Ownership:
 
 
 def _write_since(kept: Kept, reference: torch.Tensor, live: torch.Tensor) -> Moment | None:
-    """The write to the live tensor after the reference was taken; writes through the reference itself are meant."""
+    """The write to the live tensor after the reference was taken; writes through the reference itself are
+    meant.
+    """
     write = ledger_of(live).write
     if write is not None and write.order > kept.order:
         if write.tensor == id(live) or _goes_through_data(write.place):
@@ -201,7 +220,9 @@ def _write_since(kept: Kept, reference: torch.Tensor, live: torch.Tensor) -> Mom
 
 def _goes_through_data(place: Place | None) -> bool:
     nodes = expressions_at(place) if place is not None else []
-    return any(isinstance(part, ast.Attribute) and part.attr == "data" for node in nodes for part in ast.walk(node))
+    return any(
+        isinstance(part, ast.Attribute) and part.attr == "data" for node in nodes for part in ast.walk(node)
+    )
 
 
 def _same_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -222,7 +243,9 @@ def _holds(module: torch.nn.Module, parameter: torch.Tensor) -> bool:
 
 
 def _list_site(place: Place) -> Site | None:
-    """The list, dict or comprehension that keeps the result of the call at `place`, when there is one and it is bound."""
+    """The list, dict or comprehension that keeps the result of the call at `place`, when there is one and it
+    is bound.
+    """
     syntax = syntax_of(place[0].co_filename)
     for node in expressions_at(place):
         parent = syntax.parents.get(node) if syntax else None
@@ -244,7 +267,9 @@ def _keeps_elements(node: ast.expr) -> bool:
 
 
 def _is_stored(place: Place) -> bool:
-    """Whether the reference made at `place` outlives its statement: bound, or part of what is bound or returned."""
+    """Whether the reference made at `place` outlives its statement: bound, or part of what is bound or
+    returned.
+    """
     syntax = syntax_of(place[0].co_filename)
     nodes = expressions_at(place)
     if syntax is None or not nodes:

@@ -1,4 +1,5 @@
 """Patches with their undo: everything that tensafe replaces in torch goes through here and comes back."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

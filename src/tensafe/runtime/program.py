@@ -1,4 +1,7 @@
-"""Runs a script or module as plain Python would: argv, `__main__`, exit status, traceback without our frames."""
+"""Runs a script or module as plain Python would: argv, `__main__`, exit status, traceback without our
+frames.
+"""
+
 from __future__ import annotations
 
 import atexit
@@ -72,7 +75,9 @@ def _require_module(name: str) -> None:
 
 
 def execute(program: Program) -> int:
-    """Run it in this process and return the exit status that plain Python would leave; an uncaught error is printed."""
+    """Run it in this process and return the exit status that plain Python would leave; an uncaught error is
+    printed.
+    """
     interrupted: list[bool] = []
     atexit.register(_die_interrupted, interrupted)
     sys.argv[:] = [program.target, *program.arguments]
@@ -100,7 +105,9 @@ def _run_script(code: CodeType, target: str) -> None:
     main = ModuleType("__main__")
     main.__file__ = code.co_filename
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", code.co_filename)
-    main.__dict__.update(__builtins__=__builtins__, __annotations__={}, __cached__=None, __package__=None, __spec__=None)
+    main.__dict__.update(
+        __builtins__=__builtins__, __annotations__={}, __cached__=None, __package__=None, __spec__=None
+    )
     sys.modules["__main__"] = main
     if not getattr(sys.flags, "safe_path", False):
         folder = target if os.path.isdir(target) else os.path.dirname(os.path.realpath(target))
@@ -198,7 +205,9 @@ class WhenTorchLoads:
         else:
             sys.meta_path.insert(0, self)
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Any = None, target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
         if name != "torch":
             return None
         self.remove()

@@ -1,8 +1,10 @@
-"""Saved-tensor hooks: the truth about every tensor that backward needs, from a copy-on-write clone and the version counter.
+"""Saved-tensor hooks: the truth about every tensor that backward needs, from a copy-on-write clone and the
+version counter.
 
-The program always gets the very tensor that plain PyTorch would give it; the clone is only compared.
-Source of the mechanism: `torch.autograd.graph.saved_tensors_hooks`, `torch._lazy_clone` (copy-on-write storages).
+The program always gets the very tensor that plain PyTorch would give it; the clone is only compared. Source
+of the mechanism: `torch.autograd.graph.saved_tensors_hooks`, `torch._lazy_clone` (copy-on-write storages).
 """
+
 from __future__ import annotations
 
 import sys
@@ -20,8 +22,9 @@ COPY_LIMIT_NBYTES = 16 << 20  # a storage that cannot be cloned lazily is copied
 RATIO_LIMIT = 64  # a saved view this much smaller than its storage is checked by version alone
 RATIO_FROM_NBYTES = 1 << 20
 WRITES_THROUGH_SAVED = frozenset({"CtcLossBackward0"})
-"""Backward kernels that take a mutable pointer to a saved tensor inside a parallel loop, where a copy-on-write storage
-may not become an ordinary one (c10/core/impl/COW.cpp asserts): theirs becomes one before, contents unchanged."""
+"""Backward kernels that take a mutable pointer to a saved tensor inside a parallel loop, where a
+copy-on-write storage may not become an ordinary one (c10/core/impl/COW.cpp asserts): theirs becomes one
+before, contents unchanged."""
 
 
 class Saved(NamedTuple):
@@ -41,17 +44,14 @@ OnChanged = Callable[[Saved, bool], None]
 """Called with the saved tensor and whether the version counter moved; may raise what PyTorch would raise."""
 
 
-def make_hooks(
-    on_changed: OnChanged, on_failure: Callable[[str, Exception], None]
-) -> tuple[Callable[[torch.Tensor], Any], Callable[[Any], torch.Tensor]]:
-    """The pack and unpack hooks; all names of the hot path are locals of this function."""
+def make_pack(on_failure: Callable[[str, Exception], None]) -> Callable[[torch.Tensor], Any]:
+    """The pack hook; all names of this hot path are locals of this function."""
     detach = torch._C.TensorBase.detach
     lazy_clone = torch._lazy_clone
-    is_cow: Callable[[torch.Tensor], bool] = torch._C._is_cow_tensor
+    is_cow: Callable[[torch.Tensor], bool] = torch._C._is_cow_tensor  # type: ignore[attr-defined]
     dispatch_modes = torch._C._len_torch_dispatch_stack
     function_modes = torch._C._len_torch_function_stack
     tracing: Callable[[], Any] = torch._C._get_tracing_state
-    current_node: Callable[[], Any] = torch._C._current_autograd_node
     getframe = sys._getframe
     clock = ledgers.clock
     key = ledgers._KEY
@@ -61,7 +61,7 @@ def make_hooks(
     def pack(tensor: torch.Tensor) -> Any:
         try:
             if type(tensor) not in plain or dispatch_modes() or function_modes() or tracing():
-                return _pack_quietly(tensor)
+                return _pack_plainly(tensor)
             frame: Any = getframe(1)
             while frame is not None and INTERNAL[frame.f_code.co_filename]:
                 frame = frame.f_back
@@ -84,10 +84,20 @@ def make_hooks(
                     ledger.lazy = False
             if clone is None:
                 clone = _full_clone(kept, ledger)
-            return new(Saved, (kept, kept._version, next(clock), ledger, clone, ledger.generation, code, offset))
+            return new(
+                Saved, (kept, kept._version, next(clock), ledger, clone, ledger.generation, code, offset)
+            )
         except Exception as error:
             on_failure("a saved tensor", error)
-            return tensor if tensor.is_leaf else tensor.detach()
+            return _pack_plainly(tensor)
+
+    return pack
+
+
+def make_unpack(on_changed: OnChanged) -> Callable[[Any], torch.Tensor]:
+    """The unpack hook: compares, tells of a change, and returns the very tensor that was saved."""
+    is_cow: Callable[[torch.Tensor], bool] = torch._C._is_cow_tensor  # type: ignore[attr-defined]
+    current_node: Callable[[], Any] = torch._C._current_autograd_node
 
     def unpack(saved: Any) -> torch.Tensor:
         if type(saved) is not Saved:
@@ -104,24 +114,20 @@ def make_hooks(
                 tensor.data_ptr()
         return tensor
 
-    return pack, unpack
+    return unpack
 
 
-def _pack_quietly(tensor: torch.Tensor) -> torch.Tensor:
-    """Keep the tensor without an operation that a mode or a tracer of the program would see."""
-    if tensor.is_leaf:
-        return tensor
-    state = torch._C._get_tracing_state()
-    torch._C._set_tracing_state(None)
-    try:
-        with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction():
-            return tensor.detach()
-    finally:
-        torch._C._set_tracing_state(state)
+def _pack_plainly(tensor: torch.Tensor) -> torch.Tensor:
+    """Keep the tensor as it is: under a mode or a tracer of the program, and for subclasses, nothing is
+    compared.
+    """
+    return tensor if tensor.is_leaf else tensor.detach()
 
 
 def _tiny_view(tensor: torch.Tensor, storage: torch.UntypedStorage) -> bool:
-    """A small view of a large storage: a copy-on-write life would copy the whole storage at its next write."""
+    """A small view of a large storage: a copy-on-write life would copy the whole storage at its next
+    write.
+    """
     return storage.nbytes() > RATIO_LIMIT * tensor.numel() * tensor.element_size()
 
 
@@ -144,4 +150,6 @@ def _same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
         if one.is_complex():
             one, other = torch.view_as_real(one.resolve_conj()), torch.view_as_real(other.resolve_conj())
         nan = one.isnan()
-        return bool(torch._C._VariableFunctions.equal(nan, other.isnan())) and bool(((one == other) | nan).all())
+        return bool(torch._C._VariableFunctions.equal(nan, other.isnan())) and bool(
+            ((one == other) | nan).all()
+        )

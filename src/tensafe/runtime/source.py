@@ -1,4 +1,5 @@
 """The syntax at a place: which expression runs there, and the statement around it."""
+
 from __future__ import annotations
 
 import ast
@@ -37,7 +38,9 @@ class Syntax:
 
 @lru_cache(maxsize=256)
 def syntax_of(filename: str) -> Syntax | None:
-    """The syntax of a file; None when there is no source or it does not parse (a generated or changed file)."""
+    """The syntax of a file; None when there is no source or it does not parse (a generated or changed
+    file).
+    """
     lines = linecache.getlines(filename)
     try:
         return Syntax("".join(lines)) if lines else None

@@ -1,4 +1,5 @@
 """The error that a backward raises, in PyTorch's opening words, with both places named."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,5 @@
 """Facts about the program's objects, keyed by identity and gone with the object."""
+
 from __future__ import annotations
 
 import weakref

@@ -1,8 +1,9 @@
 """Wrapped writers: every Python spelling of an in-place write leaves its line on the storage that it writes.
 
-Covered: `Tensor.*_`, `Tensor.__setitem__` and the augmented operators, `torch.*_`, the `inplace=True` twins behind
-`torch.nn.functional` (`torch._C._nn.*_`, `torch._VF.*_`), `torch._foreach_*_` and `torch._fused_*_`.
+Covered: `Tensor.*_`, `Tensor.__setitem__` and the augmented operators, `torch.*_`, the `inplace=True` twins
+behind `torch.nn.functional` (`torch._C._nn.*_`, `torch._VF.*_`), `torch._foreach_*_` and `torch._fused_*_`.
 """
+
 from __future__ import annotations
 
 import functools
@@ -19,14 +20,21 @@ from tensafe.runtime.ledger import Ledger, Write
 from tensafe.runtime.patches import Patches
 
 AUGMENTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
-NOT_WRITERS = frozenset({"requires_grad_", "rename_", "names_", "record_stream_", "share_memory_", "is_shared_"})
+NOT_WRITERS = frozenset(
+    {"requires_grad_", "rename_", "names_", "record_stream_", "share_memory_", "is_shared_"}
+)
+
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+"""A subclass may answer any question with code of its own, so only these are asked."""
 
 OnFailure = Callable[[str, Exception], None]
 OnGraphArgument = Callable[[torch.Tensor, Write, tuple[Any, ...]], None]
 
 
 class Writers:
-    """Makes the wrappers; `graph_values` are gradients made with create_graph=True, which a write may drop."""
+    """Makes the wrappers; `graph_values` are gradients made with create_graph=True, which a write may
+    drop.
+    """
 
     def __init__(
         self,
@@ -39,21 +47,22 @@ class Writers:
         self._graph_values = graph_values
         self._on_graph_argument = on_graph_argument
         self._on_failure = on_failure
-        self._method_count, self._slot_count = temporary_counts(_count_like_a_writer)
+        self._method_count, self._slot_count = temporary_counts()
 
     def install(self, patches: Patches) -> None:
         for name in _method_names():
-            temporary = 0 if name.startswith("__i") else self._method_count
+            temporary, slack = (0, 0) if name.startswith("__i") else (self._method_count, 0)
             if name == "__setitem__":
-                temporary = self._slot_count
-            patches.wrap(torch.Tensor, name, functools.partial(self._method, f"Tensor.{name}", temporary))
+                temporary, slack = self._slot_count, 1  # the value may be a view, which holds its base
+            make = functools.partial(self._method, f"Tensor.{name}", temporary, temporary + slack)
+            patches.wrap(torch.Tensor, name, make)
         for owner, prefix, name in _function_names():
             patches.wrap(owner, name, functools.partial(self._function, f"{prefix}.{name}"))
         for name in dir(torch):
             if name.startswith(("_foreach_", "_fused_")) and name.endswith("_"):
                 patches.wrap(torch, name, functools.partial(self._lists, f"torch.{name}"))
 
-    def _method(self, label: str, temporary: int, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _method(self, label: str, temporary: int, most: int, call: Callable[..., Any]) -> Callable[..., Any]:
         getframe, getrefcount, clock, key = sys._getframe, sys.getrefcount, ledgers.clock, ledgers._KEY
         graph_values, written, on_graph_argument = (
             self._graph_values,
@@ -61,10 +70,13 @@ class Writers:
             self._on_graph_argument,
         )
         on_failure, new = self._on_failure, tuple.__new__
+        plain, function_modes = PLAIN, torch._C._len_torch_function_stack
 
         def writer(self: Any, *args: Any, **kwargs: Any) -> Any:
             order = next(clock)
             result = call(self, *args, **kwargs)
+            if type(self) not in plain or function_modes():
+                return result
             try:
                 frame: Any = getframe(1)
                 direct = not INTERNAL[frame.f_code.co_filename]
@@ -76,10 +88,13 @@ class Writers:
                     ledger = own[key] = Ledger()
                 code, offset = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
                 ledger.write = write = new(Write, (label, code, offset, order, id(self)))
-                if direct and getrefcount(self) <= temporary:
-                    written(self, write, args)
+                references = getrefcount(self) - (result is self)
+                if direct and references <= most:
+                    written(self, write, args, references - temporary)
                 if graph_values:
                     on_graph_argument(self, write, args)
+            except NotImplementedError:
+                pass  # no storage to speak of: a functorch wrapper, a sparse tensor
             except Exception as error:
                 on_failure(label, error)
             return result
@@ -95,6 +110,8 @@ class Writers:
             try:
                 target = args[0] if args else kwargs.get("input", kwargs.get("self"))
                 record(label, (target,), order)
+            except NotImplementedError:
+                pass  # no storage to speak of: a functorch wrapper, a sparse tensor
             except Exception as error:
                 on_failure(label, error)
             return result
@@ -110,6 +127,8 @@ class Writers:
             result = call(*args, **kwargs)
             try:
                 record(label, _fused_targets(args) if fused else args[0], order)
+            except NotImplementedError:
+                pass  # no storage to speak of: a functorch wrapper, a sparse tensor
             except Exception as error:
                 on_failure(label, error)
             return result
@@ -123,13 +142,17 @@ def record(label: str, targets: Iterable[Any], order: int) -> None:
     while frame is not None and INTERNAL[frame.f_code.co_filename]:
         frame = frame.f_back
     code, offset = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+    if torch._C._len_torch_function_stack():
+        return
     for tensor in targets:
-        if isinstance(tensor, torch.Tensor):
+        if type(tensor) in PLAIN:
             ledgers.ledger_of(tensor).write = Write(label, code, offset, order, id(tensor))
 
 
 def _fused_targets(args: tuple[Any, ...]) -> Iterator[Any]:
-    """All tensor lists but the gradients: the schemas declare those written too, and the kernels only unscale them."""
+    """All tensor lists but the gradients: the schemas declare those written too, and the kernels only unscale
+    them.
+    """
     for position, item in enumerate(args):
         if position != 1 and isinstance(item, list | tuple):
             yield from item
@@ -154,9 +177,3 @@ def _function_names() -> Iterator[tuple[Any, str, str]]:
 def _dressed(wrapper: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
     functools.update_wrapper(wrapper, call)
     return wrapper
-
-
-def _count_like_a_writer(self: Any, *args: Any, **kwargs: Any) -> int:
-    result = self
-    count = sys.getrefcount(self)
-    return count if result is self else 0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from tensafe.static import operations, twins
+from tensafe.static import operations, snapshots, twins
+from tensafe.static.discards import lost_store
 from tensafe.static.indexing import is_advanced, key_of_index
 from tensafe.static.iteration import items_of, view_of
 from tensafe.static.joins import join
 from tensafe.static.machine import Machine
+from tensafe.static.subscripts import load
 from tensafe.static.values import (
     ARRAY,
     NOTHING_KNOWN,
@@ -34,6 +36,7 @@ def store(m: Machine, target: ast.expr, value: Value, statement: ast.stmt) -> No
     kind = type(target)
     if kind is ast.Name:
         assert isinstance(target, ast.Name)
+        value = snapshots.bound(m, value, statement)
         m.bind(m.frame.scope, target.id, value)
         twins.bound_name(m, target, value, statement)
     elif kind is ast.Tuple or kind is ast.List:
@@ -70,8 +73,6 @@ def parts(m: Machine, value: Value, targets: list[ast.expr]) -> list[Value]:
 
 def part_at(m: Machine, value: Value, place: int) -> Value:
     """One item of something whose items are not written out."""
-    from tensafe.static.subscripts import load
-
     if type(value) is Memory or type(value) is Sequence or type(value) is Choice:
         return load(m, value, Constant(place), None)
     return NOTHING_KNOWN
@@ -137,8 +138,6 @@ def store_item(m: Machine, target: ast.Subscript, value: Value, statement: ast.s
 
 def discarded(m: Machine, target: ast.Subscript) -> None:
     """A store into the copy that another index has made is lost."""
-    from tensafe.static.discards import lost_store
-
     lost_store(m, target)
 
 
@@ -146,13 +145,11 @@ def put_item(m: Machine, owner: Value, index: Value, value: Value, target: ast.e
     """The store itself, for one owner."""
     if type(owner) is Memory and owner.kind in (TENSOR, ARRAY, POINTER):
         added = (value,) if type(value) is Memory else ()
-        operations.write(m, owner, f"{'Tensor' if owner.kind == TENSOR else 'ndarray'}.__setitem__", target, added)
+        operations.write(
+            m, owner, f"{'Tensor' if owner.kind == TENSOR else 'ndarray'}.__setitem__", target, added
+        )
     elif type(owner) is Memory:
-        if owner.trail and type(value) is Memory:
-            operations.write(m, owner, "Tensor.__setitem__", target, (value,))
-        elif is_advanced(index):
-            return
-        else:
+        if not is_advanced(index):
             children = owner.children = owner.children if owner.children is not None else {}
             children["item", key_of_index(index)] = value
     elif type(owner) is Mapping:
@@ -214,15 +211,15 @@ def _augment_item(m: Machine, target: ast.Subscript, node: ast.AugAssign) -> Non
     added = (value,) if type(value) is Memory else ()
     for one in owner.options if type(owner) is Choice else (owner,):
         if type(one) is Memory and one.kind in (TENSOR, ARRAY, POINTER):
-            operations.write(m, one, f"{'Tensor' if one.kind == TENSOR else 'ndarray'}.__setitem__", node, added)
+            operations.write(
+                m, one, f"{'Tensor' if one.kind == TENSOR else 'ndarray'}.__setitem__", node, added
+            )
         elif type(one) is Mapping or type(one) is Sequence or type(one) is State or type(one) is Memory:
             _augment_part(m, one, index, value, node)
     discarded(m, target)
 
 
 def _augment_part(m: Machine, owner: Value, index: Value, value: Value, node: ast.AugAssign) -> None:
-    from tensafe.static.subscripts import load
-
     part = load(m, owner, index, None)
     if type(part) is Memory and part.kind in (TENSOR, ARRAY) and not is_advanced(index):
         operations.in_place_operator(m, part, node, value)

@@ -54,9 +54,14 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
             if type(value) is Constant and value.value is None:
                 return _is_none(fellow)
     if isinstance(op, ast.In | ast.NotIn) and type(left) is Constant and type(right) is Sequence:
-        if right.rest is None and all(type(item) is Constant for item in right.items):
-            return any(type(item) is Constant and item.value == left.value for item in right.items)
+        return _is_in(left, right)
     return None
+
+
+def _is_in(value: Constant, owner: Sequence) -> bool | None:
+    if owner.rest is not None or not all(type(item) is Constant for item in owner.items):
+        return None
+    return any(type(item) is Constant and item.value == value.value for item in owner.items)
 
 
 def _is_none(value: Value) -> bool | None:
@@ -77,7 +82,11 @@ def key_of(m: Machine, node: ast.expr) -> tuple[object, bool]:
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         op, right = node.ops[0], node.comparators[0]
         name = _dotted(node.left)
-        if name and isinstance(right, ast.Constant) and isinstance(op, ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
+        if (
+            name
+            and isinstance(right, ast.Constant)
+            and isinstance(op, ast.Is | ast.IsNot | ast.Eq | ast.NotEq)
+        ):
             if isinstance(op, ast.IsNot | ast.NotEq):
                 positive = not positive
             return f"{m.frame.label}:{name}=={right.value!r}", positive

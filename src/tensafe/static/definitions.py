@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from tensafe.ops import words
 from tensafe.static.machine import Machine
 from tensafe.static.source import Source
 from tensafe.static.values import Choice, Class, Constant, Frame, Function, Library, Scope, Value
@@ -120,9 +121,12 @@ def resolve(m: Machine, value: Library) -> Value:
     return found if isinstance(found, Function | Class) else value
 
 
-_FOREIGN = frozenset(
-    """torch numpy math os sys copy typing collections functools itertools re json random time logging dataclasses
-    pathlib warnings torchvision scipy pandas transformers tqdm einops timm sklearn PIL cv2 matplotlib""".split()
+_FOREIGN = words(
+    """
+    torch numpy math os sys copy typing collections functools itertools re json random time logging
+    dataclasses pathlib warnings torchvision scipy pandas transformers tqdm einops timm sklearn PIL cv2
+    matplotlib
+    """
 )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from tensafe.static import attributes, calls, operations, snapshots, subscripts
+from tensafe.ops import words
+from tensafe.static import operations, snapshots
 from tensafe.static.assignment import store
 from tensafe.static.conditions import compare, key_of, truth
+from tensafe.static.hazards import memories
 from tensafe.static.iteration import items_of, rounds
 from tensafe.static.joins import join
-from tensafe.static.machine import EXPRESSIONS, Machine
+from tensafe.static.machine import Machine
 from tensafe.static.values import (
     NOTHING_KNOWN,
     Constant,
@@ -20,9 +22,11 @@ from tensafe.static.values import (
     Value,
 )
 
-BUILTINS = frozenset(
-    """list tuple dict set zip enumerate reversed sorted map filter len range sum min max abs isinstance getattr
-    setattr hasattr print iter next float int bool str super type vars id any all round pow repr""".split()
+BUILTINS = words(
+    """
+    list tuple dict set zip enumerate reversed sorted map filter len range sum min max abs isinstance
+    getattr setattr hasattr print iter next float int bool str super type vars id any all round pow repr
+    """
 )
 
 
@@ -30,16 +34,14 @@ def name(m: Machine, node: ast.Name) -> Value:
     found = m.look_up(node.id)
     if found is not None:
         if m.touched is not None:
-            _touch(m, node, found)
+            touch(m, node, found)
         return found
     if node.id in BUILTINS:
         return Library(f"builtins.{node.id}")
     return NOTHING_KNOWN
 
 
-def _touch(m: Machine, node: ast.AST, value: Value) -> None:
-    from tensafe.static.hazards import memories
-
+def touch(m: Machine, node: ast.AST, value: Value) -> None:
     for memory in memories(value):
         if m.touched is not None:
             m.touched(node, memory)
@@ -207,34 +209,3 @@ def yields(m: Machine, node: ast.Yield) -> Value:
             m.frame.yields = []
         m.frame.yields.append(value)
     return NOTHING_KNOWN
-
-
-EXPRESSIONS.update(
-    {
-        ast.Name: name,
-        ast.Constant: constant,
-        ast.Attribute: attributes.attribute,
-        ast.Subscript: subscripts.subscript,
-        ast.Slice: subscripts.slice_,
-        ast.Call: calls.call,
-        ast.Tuple: sequence,
-        ast.List: sequence,
-        ast.Set: sequence,
-        ast.Dict: mapping,
-        ast.BinOp: binary,
-        ast.UnaryOp: unary,
-        ast.BoolOp: boolean,
-        ast.Compare: comparison,
-        ast.IfExp: conditional,
-        ast.ListComp: comprehension,
-        ast.SetComp: comprehension,
-        ast.GeneratorExp: comprehension,
-        ast.DictComp: dict_comprehension,
-        ast.Lambda: lambda_,
-        ast.NamedExpr: walrus,
-        ast.Await: inner,
-        ast.Starred: inner,
-        ast.YieldFrom: inner,
-        ast.Yield: yields,
-    }  # type: ignore[dict-item]
-)

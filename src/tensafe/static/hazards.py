@@ -8,8 +8,21 @@ from typing import TYPE_CHECKING
 
 from tensafe.facts import Kind, Moment, StorageId
 from tensafe.facts import Value as Fact
+from tensafe.static import cuts
 from tensafe.static.past import Write, compatible, reaches
-from tensafe.static.values import LIKELY, NO, TENSOR, Frame, Memory, Optimizer, Path, Save, Sequence, Value
+from tensafe.static.values import (
+    LIKELY,
+    NO,
+    TENSOR,
+    Choice,
+    Mapping,
+    Memory,
+    Optimizer,
+    Path,
+    Save,
+    Sequence,
+    Value,
+)
 
 if TYPE_CHECKING:
     from tensafe.static.machine import Machine
@@ -46,13 +59,19 @@ class Hazards:
     ) -> Moment:
         """`op` writes into the memory of `target`, adding the history of `added` to it."""
         machine = self.machine
-        moment = machine.moment(Kind.WRITTEN, op, node, counted and not target.hidden and target.kind == TENSOR)
+        moment = machine.moment(
+            Kind.WRITTEN, op, node, counted and not target.hidden and target.kind == TENSOR
+        )
         through = tuple(kept for kept in target.trail if kept.kind is Kind.KEPT)
-        spoiled = machine.past.saved(target.storages, machine.path) if target.exact else []
+        spoiled = (
+            machine.past.saved(target.storages, machine.path) if target.exact and not target.moved else []
+        )
         if spoiled and not self._is_guarded(target):
             label = spelled(node)
             self.pending += [Hazard(save, moment, label, machine.path) for save in spoiled]
         machine.past.write(target.storages, Write(moment, machine.path, through, node))
+        if added and (target.hidden or not machine.grad_on):
+            cuts.written_unrecorded(machine, added, moment)
         self._take_history(target, added)
         return moment
 
@@ -67,14 +86,18 @@ class Hazards:
         while memory is not None:
             memory.grad = max(memory.grad, grad)
             memory.parents = (*memory.parents, *added)[-24:]
-            memory.cuts = tuple(dict.fromkeys((*memory.cuts, *(cut for one in added for cut in one.cuts))))[:4]
+            memory.cuts = tuple(dict.fromkeys((*memory.cuts, *(cut for one in added for cut in one.cuts))))[
+                :4
+            ]
             memory = memory.base
 
     def step(self, optimizer: Optimizer, node: ast.AST) -> Moment:
         """An optimizer writes its parameters."""
         machine = self.machine
         moment = machine.moment(Kind.WRITTEN, f"{optimizer.name}.step", node, not optimizer.fused)
-        spoiled = machine.past.saved(optimizer.storages, machine.path)
+        spoiled = [
+            save for storage in optimizer.storages for save in machine.past.saved((storage,), machine.path)
+        ]
         self.pending += [Hazard(save, moment, "the parameters", machine.path) for save in spoiled]
         write = Write(moment, machine.path, (), node)
         machine.past.write((*optimizer.storages, optimizer.storage), write)
@@ -107,8 +130,6 @@ class Hazards:
 
 def memories(value: Value, depth: int = 3) -> list[Memory]:
     """The tensors in a value."""
-    from tensafe.static.values import Choice, Mapping
-
     if type(value) is Memory:
         return [value]
     if depth == 0:

@@ -12,8 +12,9 @@ from tensafe.static.values import (
     NO,
     NOTHING_KNOWN,
     TENSOR,
-    Constant,
+    THING,
     Choice,
+    Constant,
     Instance,
     Layer,
     Mapping,
@@ -25,13 +26,15 @@ from tensafe.static.values import (
 )
 
 MOST_ROUNDS = 3
+MOST_MODULES = 12
 
 
 def rounds(m: Machine, value: Value) -> list[Value]:
     """The items that a loop is interpreted with, in order."""
     items = items_of(m, value)
     if items is not None:
-        return items[:MOST_ROUNDS]
+        most = MOST_MODULES if items and isinstance(items[0], Layer | Instance) else MOST_ROUNDS
+        return items[:most]
     return [item_at(m, value, 0), item_at(m, value, 1)]
 
 
@@ -85,7 +88,7 @@ def view_of(value: Memory) -> Memory:
     """Another tensor over the same memory, in the same graph."""
     view = Memory(value.kind, value.storages, value.grad, (value,))
     view.base = value
-    view.exact, view.hidden, view.dtype = value.exact, value.hidden, value.dtype
+    view.exact, view.hidden, view.dtype, view.moved = value.exact, value.hidden, value.dtype, value.moved
     view.cuts, view.trail, view.owner, view.spread = value.cuts, value.trail, value.owner, value.spread
     return view
 
@@ -99,6 +102,8 @@ def child(m: Machine, value: Memory, key: object, make: Callable[[], Value] | No
         if type(part) is Memory and value.storages:
             m.past.put_inside(part.storages[0], value.storages[0])
             part.owner = value.owner or value
+            part.exact = value.exact and key != ("item", "any")
+            part.moved = value.moved
             if value.trail and type(part) is Memory:
                 part.trail = value.trail
         value.children[key] = part
@@ -114,7 +119,9 @@ def of_state(m: Machine, state: State, place: object) -> Value:
 
 
 def _parameter(m: Machine, state: State, place: object) -> Memory:
-    parameter = m.fresh(TENSOR, NO)
+    parameter = m.fresh(
+        TENSOR if isinstance(state.owner, Layer | Instance) or isinstance(place, int) else THING
+    )
     parameter.grad = 3 if state.kind != "state_dict" else NO
     parameter.storages = state.storages
     parameter.leaf = True

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from tensafe.facts import Call, Certainty, History, Kind, Moment, StorageId
 from tensafe.facts import Value as Fact
+from tensafe.static.cuts import SecondOrder
 from tensafe.static.hazards import Hazards
 from tensafe.static.past import OneWrite, Past
 from tensafe.static.past import moment as make_moment
@@ -18,8 +19,8 @@ from tensafe.static.values import (
     NO,
     NOTHING_KNOWN,
     THING,
-    Class,
     Frame,
+    Instance,
     Memory,
     Path,
     Scope,
@@ -54,8 +55,10 @@ class Machine:
         self.calling: list[ast.AST] = []
         self.touched: Callable[[ast.AST, Memory], None] | None = None
         self.array_write: Callable[[ast.AST, Frame, Memory], None] | None = None
-        self.made_module = 0
-        self.constructing: Class | None = None
+        self.instances: dict[int, Instance] = {}  # one of each class, for its methods
+        self.gave_up = 0
+        self.second_order: list[SecondOrder] = []
+        self.statement: ast.stmt | None = None
 
     # Names
 
@@ -146,10 +149,15 @@ class Machine:
             self.budget -= 1
             if self.budget < 0:
                 raise OutOfBudget
+            self.statement = statement
             handler = STATEMENTS.get(type(statement))
             if handler and handler(self, statement):
                 return True
         return False
+
+    def statement_is(self, node: ast.expr) -> bool:
+        """Whether this expression is all of the statement at work, so that its value is dropped."""
+        return isinstance(self.statement, ast.Expr) and self.statement.value is node
 
     def likely(self, *values: Value) -> int:
         """The strongest graph state among these."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tensafe.facts import Kind, Moment, StorageId
 from tensafe.static.values import Frame, Memory, Path, Save
+
+if TYPE_CHECKING:
+    from tensafe.static.twins import Twin
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class Past:
         self.holds: dict[int, list[int]] = {}
         self.saves: dict[int, list[Save]] = {}
         self.writes: dict[int, list[Write]] = {}
+        self.twins: list[Twin] = []
+        self.anonymous_steps: list[Write] = []  # of optimizers whose parameters are not known
 
     def storage(self) -> int:
         """A storage nobody has."""
@@ -114,7 +120,7 @@ class Past:
 
     def save(self, op: str, node: ast.AST, frame: Frame, path: Path, output: Memory, memory: Memory) -> None:
         """Autograd keeps `memory` for the backward of `op`, whose result is `output`."""
-        if not memory.exact:
+        if not memory.exact or memory.moved:
             return
         save = Save(op, node, frame, self.tick(), path, output, memory)
         for storage in memory.storages:
@@ -124,11 +130,22 @@ class Past:
         """What a write into these storages, now, on this path, would spoil."""
         found: list[Save] = []
         for storage in storages:
-            for inner in self.within(storage):
-                for save in self.saves.get(inner, ()):
-                    if not save.done and save not in found and compatible(save.path, path):
-                        found.append(save)
+            spoiled = self._saved_in(storage, path)
+            if not spoiled:
+                return []  # a value that may lie elsewhere, where nobody would mind
+            found += [save for save in spoiled if save not in found]
         return found
+
+    def _saved_in(self, storage: int, path: Path) -> list[Save]:
+        if storage not in self.saves and storage not in self.holds:
+            return []
+        inside = list(self.within(storage)) if storage in self.holds else [storage]
+        return [
+            save
+            for inner in inside
+            for save in self.saves.get(inner, ())
+            if not save.done and len(save.memory.storages) == 1 and compatible(save.path, path)
+        ]
 
     def write(self, storages: tuple[int, ...], write: Write) -> None:
         for storage in storages:
@@ -136,18 +153,22 @@ class Past:
 
     def last_write(self, storages: tuple[int, ...], since: Moment, path: Path) -> Write | None:
         """The latest write after `since` into these storages, their parts, or all of a module around them."""
-        latest: Write | None = None
-        for storage in storages:
-            for near in (*self.within(storage), *self.around(storage)):
-                for write in reversed(self.writes.get(near, ())):
-                    if write.moment.order <= since.order:
-                        break
-                    if since in write.through or not compatible(write.path, path):
-                        continue
-                    if latest is None or write.moment.order > latest.moment.order:
-                        latest = write
-                    break
-        return latest
+        found = [
+            self._latest(self.writes.get(near, []), since, path)
+            for storage in storages
+            for near in (*self.within(storage), *self.around(storage))
+        ]
+        found.append(self._latest(self.anonymous_steps, since, path))
+        known = [write for write in found if write is not None]
+        return max(known, key=lambda write: write.moment.order, default=None)
+
+    def _latest(self, writes: list[Write], since: Moment, path: Path) -> Write | None:
+        for write in reversed(writes):
+            if write.moment.order <= since.order:
+                return None
+            if not write.through and compatible(write.path, path):
+                return write
+        return None
 
     def forget_saves(self, start: Memory) -> None:
         """A backward from `start` ran: what it needed is free."""
@@ -158,6 +179,8 @@ class Past:
                     save.done = True
 
 
-def moment(kind: Kind, op: str, past: Past, node: ast.AST, frame: Frame, counted: bool = True, note: str = "") -> Moment:
+def moment(
+    kind: Kind, op: str, past: Past, node: ast.AST, frame: Frame, counted: bool = True, note: str = ""
+) -> Moment:
     """Something that happens now, at this node."""
     return Moment(kind, op, frame.source.site(node, frame.label), past.tick(), counted, note)

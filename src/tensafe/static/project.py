@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tokenize
 from pathlib import Path
 
@@ -34,7 +35,7 @@ class Project:
             if len(self.sources) >= MOST_FILES:
                 return None
             if candidate.is_file():
-                self.sources[candidate] = self._parse(candidate)
+                self.sources[candidate] = _source(candidate)
                 return self.sources[candidate]
         return None
 
@@ -54,10 +55,19 @@ class Project:
             found.append(folder.joinpath(*parts, "__init__.py"))
         return found
 
-    def _parse(self, path: Path) -> Source | None:
-        try:
-            if path.stat().st_size > LARGEST_BYTES:
-                return None
-            return Source(str(path), read(path))
-        except (OSError, SyntaxError, ValueError, UnicodeError, RecursionError):
-            return None
+
+@functools.lru_cache(maxsize=48)
+def _parse(path: Path, changed_ns: int) -> Source | None:
+    try:
+        return Source(str(path), read(path))
+    except (OSError, SyntaxError, ValueError, UnicodeError, RecursionError):
+        return None
+
+
+def _source(path: Path) -> Source | None:
+    """The file at this path, parsed once for all files that import it."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return _parse(path, status.st_mtime_ns) if status.st_size <= LARGEST_BYTES else None

@@ -5,23 +5,31 @@ from __future__ import annotations
 import ast
 import bisect
 import re
-from itertools import accumulate
 
 from tensafe.facts import Site
 
 # What no finding can do without: a write, a live reference, a cut. `x += 1` counts things nearly always.
-_TRIGGER = re.compile(
-    r"""
-    [-+*/@%&|]=(?!=)(?!\s*1\s*$)(?!\s*['"f])
-    | \.\w*[a-z0-9]_\(
-    | inplace\s*=\s*True
-    | \bout\s*=
-    | (?<!['"])\]\s*=(?!=)
-    | \.data\b | copyto | data_ptr | max_norm
-    | state_dict\(\) | parameters\(\)\) | parameters\(\)\s*[\]}]
-    | \.tensor\( | backward\( | checkpoint\( | create_graph | load_state_dict
-    """,
-    re.VERBOSE | re.MULTILINE,
+# One pattern for each first character, which the `re` module can then search for quickly.
+_IN_PLACE = re.compile(r"inplace\s*=\s*True")
+_TRIGGERS = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"[-+*/@%&|]=(?!=)(?!\s*1\s*$)(?!\s*['\"f])",
+        r"_\((?<=[a-z0-9]_\()",
+        _IN_PLACE.pattern,
+        r"out\s*=(?!=)",
+        r"\]\s*=(?!=)(?<!['\"]\]=)(?<!['\"]\] =)",
+        r"\.data\b",
+        r"copyto",
+        r"data_ptr",
+        r"max_norm",
+        r"state_dict\(",
+        r"parameters\(\)\s*[)\]}]",
+        r"\.tensor\(",
+        r"backward\(",
+        r"checkpoint\(",
+        r"create_graph",
+    )
 )
 _RELEVANT = re.compile(r"\b(torch|numpy|state_dict)\b")
 
@@ -38,14 +46,22 @@ class Source:
         self.path = path
         self.text = text
         self.tree = ast.parse(text, filename=path)
-        self.triggers = _trigger_lines(text)
+        self.triggers = lines_of(text, *_TRIGGERS)
         self._lines: list[str] | None = None
+        self._in_place: list[int] | None = None
         self._ascii = text.isascii()
 
     def has_trigger(self, node: ast.stmt) -> bool:
         """Whether something inside this statement can start a finding."""
         first = bisect.bisect_left(self.triggers, node.lineno)
         return first < len(self.triggers) and self.triggers[first] <= (node.end_lineno or node.lineno)
+
+    def is_in_place(self, node: ast.stmt) -> bool:
+        """Whether something inside this statement says `inplace=True`."""
+        if self._in_place is None:
+            self._in_place = lines_of(self.text, _IN_PLACE)
+        first = bisect.bisect_left(self._in_place, node.lineno)
+        return first < len(self._in_place) and self._in_place[first] <= (node.end_lineno or node.lineno)
 
     def site(self, node: ast.AST, function: str = "") -> Site:
         """The span of a node; columns count characters from 1."""
@@ -63,6 +79,13 @@ class Source:
         return len(text.encode()[:offset].decode(errors="ignore"))
 
 
-def _trigger_lines(text: str) -> list[int]:
-    starts = [0, *accumulate(len(line) for line in text.splitlines(keepends=True))]
-    return sorted({bisect.bisect_right(starts, found.start()) for found in _TRIGGER.finditer(text)})
+def lines_of(text: str, *patterns: re.Pattern[str]) -> list[int]:
+    """The lines on which one of the patterns begins."""
+    places = {found.start() for pattern in patterns for found in pattern.finditer(text)}
+    if not places:
+        return []
+    ends = [found.start() for found in _NEWLINE.finditer(text)]
+    return sorted({bisect.bisect_left(ends, place) + 1 for place in places})
+
+
+_NEWLINE = re.compile(r"\n")

@@ -6,20 +6,17 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from tensafe.ops import Dtype
-from tensafe.static import assignment, definitions
+from tensafe.static import assignment
 from tensafe.static.conditions import key_of, truth
+from tensafe.static.discards import dropped
 from tensafe.static.iteration import rounds
 from tensafe.static.joins import join
-from tensafe.static.machine import STATEMENTS, Journal, Machine
-from tensafe.static.values import NOTHING_KNOWN, Library, Memory, Method, Opaque, Path, Value
-
-NO_GRAD = frozenset({"no_grad", "inference_mode", "_no_grad"})
+from tensafe.static.machine import Journal, Machine
+from tensafe.static.modes import grad_mode
+from tensafe.static.values import NOTHING_KNOWN, Path, Value
 
 
 def expression(m: Machine, node: ast.Expr) -> None:
-    from tensafe.static.discards import dropped
-
     value = node.value
     if isinstance(value, ast.Constant):
         return
@@ -75,9 +72,7 @@ def branch(m: Machine, node: ast.If) -> bool:
     return two_arms(m, key, taken, lambda: m.block(node.body), lambda: m.block(node.orelse))
 
 
-def two_arms(
-    m: Machine, key: object, taken: bool, one: Callable[[], Any], other: Callable[[], Any]
-) -> bool:
+def two_arms(m: Machine, key: object, taken: bool, one: Callable[[], Any], other: Callable[[], Any]) -> bool:
     """Interpret both arms from the same state and join what they leave."""
     with m.arm(key, taken) as first:
         left_first = bool(one())
@@ -166,27 +161,6 @@ def context(m: Machine, node: ast.With | ast.AsyncWith) -> bool:
         m.grad_on = grad_on
 
 
-def grad_mode(m: Machine, node: ast.expr) -> bool | None:
-    """Whether a context or decorator switches recording on or off, None when it does neither."""
-    call = node if isinstance(node, ast.Call) else None
-    value = m.eval(call.func if call else node)
-    path = value.path if type(value) is Library else ""
-    name = path.rpartition(".")[2]
-    if not path.startswith("torch"):
-        return None
-    if name in NO_GRAD:
-        off = not (call and call.args and isinstance(call.args[0], ast.Constant) and call.args[0].value is False)
-        return not off and m.grad_on
-    if name == "enable_grad":
-        return True
-    if name == "set_grad_enabled":
-        argument = call.args[0] if call and call.args else None
-        if isinstance(argument, ast.Constant):
-            return bool(argument.value)
-        return m.grad_on
-    return None
-
-
 def attempt(m: Machine, node: ast.Try) -> bool:
     path = m.path
     left = m.block(node.body)
@@ -222,43 +196,3 @@ def match(m: Machine, node: ast.Match) -> bool:
 
 def augmented(m: Machine, node: ast.AugAssign) -> None:
     assignment.augment(m, node)
-
-
-def is_number(value: Value) -> bool:
-    """Whether a value certainly shares no memory."""
-    return type(value) is Opaque or (type(value) is Memory and value.dtype is Dtype.INTEGER and not value.exact)
-
-
-def is_method(value: Value) -> bool:
-    return type(value) is Method
-
-
-STATEMENTS.update(
-    {
-        ast.Expr: expression,
-        ast.Assign: assign,
-        ast.AnnAssign: annotated,
-        ast.AugAssign: augmented,
-        ast.Delete: delete,
-        ast.Return: returns,
-        ast.Raise: raises,
-        ast.Assert: asserts,
-        ast.Break: leaves,
-        ast.Continue: leaves,
-        ast.If: branch,
-        ast.For: loop,
-        ast.AsyncFor: loop,
-        ast.While: while_loop,
-        ast.With: context,
-        ast.AsyncWith: context,
-        ast.Try: attempt,
-        ast.Match: match,
-        ast.FunctionDef: definitions.function,
-        ast.AsyncFunctionDef: definitions.function,
-        ast.ClassDef: definitions.class_,
-        ast.Import: definitions.imports,
-        ast.ImportFrom: definitions.imports_from,
-    }  # type: ignore[dict-item]
-)
-if hasattr(ast, "TryStar"):
-    STATEMENTS[ast.TryStar] = attempt  # type: ignore[assignment]

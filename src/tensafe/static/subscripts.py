@@ -90,7 +90,7 @@ def item_of_tensor(m: Machine, owner: Memory, index: Value, node: ast.Subscript 
         return copied
     copied.storages = (*owner.storages, *copied.storages)
     copied.exact = False
-    copied.base = owner
+    copied.base, copied.trail = owner, owner.trail
     return copied
 
 

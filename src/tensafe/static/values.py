@@ -1,4 +1,4 @@
-"""The abstract values of the interpreter: what a name can stand for, as far as memory and graph are concerned."""
+"""The abstract values of the interpreter: what a name can stand for, as far as memory and graph go."""
 
 from __future__ import annotations
 
@@ -70,6 +70,7 @@ class Memory(Value):
         "kind",
         "label",
         "leaf",
+        "moved",
         "owner",
         "parents",
         "spread",
@@ -77,7 +78,9 @@ class Memory(Value):
         "trail",
     )
 
-    def __init__(self, kind: str, storages: tuple[int, ...], grad: int, parents: tuple[Memory, ...] = ()) -> None:
+    def __init__(
+        self, kind: str, storages: tuple[int, ...], grad: int, parents: tuple[Memory, ...] = ()
+    ) -> None:
         self.kind = kind
         self.storages = storages
         self.grad = grad
@@ -86,6 +89,7 @@ class Memory(Value):
         self.exact = True  # lives in these storages for certain
         self.hidden = False  # writes through it pass autograd's version counter
         self.leaf = False
+        self.moved = False  # by `.to(...)`, which copies a tensor and returns a module itself
         self.spread = False  # has at least one dimension, so that it copies when used as an index
         self.base: Memory | None = None
         self.cuts: tuple[Cut, ...] = ()
@@ -114,7 +118,7 @@ class Scalar(Value):
 
 
 class Sequence(Value):
-    """A list, tuple, generator or ModuleList: the items known one by one, and one that stands for all others."""
+    """A list, tuple or generator: the items known one by one, and one that stands for all others."""
 
     __slots__ = ("items", "kind", "rest", "trail")
 
@@ -141,7 +145,9 @@ class State(Value):
 
     __slots__ = ("kind", "owner", "storages", "trail")
 
-    def __init__(self, kind: str, owner: Value, storages: tuple[int, ...], trail: tuple[Moment, ...] = ()) -> None:
+    def __init__(
+        self, kind: str, owner: Value, storages: tuple[int, ...], trail: tuple[Moment, ...] = ()
+    ) -> None:
         self.kind = kind  # "state_dict", "parameters", "named_parameters", "optimizer"
         self.owner = owner
         self.storages = storages

@@ -1,0 +1,77 @@
+"""Values that left their graph on the way to a loss."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tensafe.facts import Certainty, Kind, Moment, StorageId
+from tensafe.facts import Value as Fact
+from tensafe.static.past import ancestors, reaches
+from tensafe.static.values import NO, Cut, Frame, Memory
+
+if TYPE_CHECKING:
+    from tensafe.static.machine import Machine
+
+
+@dataclass(eq=False, slots=True)
+class SecondOrder:
+    """Gradients made with `create_graph=True`, and what became of them."""
+
+    gradient: Memory
+    frame: Frame
+    cut: Cut | None = None
+    live: bool = False
+
+
+def backward(m: Machine, loss: Memory, node: ast.AST | None) -> None:
+    """A backward starts at `loss`: what does it not reach?"""
+    used(m, loss)
+    if not loss.cuts:
+        return
+    reached = ancestors(loss)
+    for cut in loss.cuts:
+        live = id(cut.source) in reached
+        if cut.rebuilt:
+            starved(m, cut, node, m.frame, Certainty.OFTEN_MEANT if live else Certainty.MAY)
+        elif loss.kind == "tensor" and (loss.leaf if loss.grad else not loss.leaf):
+            starved(m, cut, node, m.frame, Certainty.MAY)
+            return
+        elif cut.scored and live:
+            starved(m, cut, node, m.frame, Certainty.OFTEN_MEANT)
+
+
+def starved(m: Machine, cut: Cut, node: ast.AST | None, frame: Frame, certainty: Certainty) -> None:
+    """Ask the rules about a cut whose parameters get no gradient."""
+    storages = frozenset(map(StorageId, cut.source.storages))
+    values = {"cut": Fact(storages, (cut.moment,)), "parameters": Fact(frozenset())}
+    m.put(Kind.STARVED, "backward", node, frame, values, certainty=certainty)
+
+
+def watch_gradients(m: Machine, gradient: Memory, node: ast.AST) -> None:
+    """Gradients made with `create_graph=True` are meant to be differentiated again."""
+    m.second_order.append(SecondOrder(gradient, m.frame))
+
+
+def written_unrecorded(m: Machine, added: tuple[Memory, ...], moment: Moment) -> None:
+    """A write that autograd does not record uses gradients that were to be differentiated again."""
+    for one in m.second_order:
+        if one.cut is None and any(reaches(memory, one.gradient) for memory in added):
+            made = Moment(Kind.CUT, moment.op, moment.site, moment.order, note="written past autograd here")
+            one.cut = Cut(made, one.gradient, rebuilt=True)
+
+
+def used(m: Machine, value: Memory) -> None:
+    """A recorded value is used: the gradients it was computed from are not lost."""
+    for one in m.second_order:
+        if not one.live and reaches(value, one.gradient):
+            one.live = True
+
+
+def finish(m: Machine) -> None:
+    """At the end of a root: gradients that only unrecorded writes have used."""
+    for one in m.second_order:
+        if one.cut is not None and not one.live:
+            starved(m, one.cut, None, one.frame, Certainty.MAY)
+    m.second_order.clear()

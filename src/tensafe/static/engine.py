@@ -1,0 +1,36 @@
+"""The static engine's door: source text in, moments for the rules out."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from tensafe.static import tables
+from tensafe.static.machine import Ask, Machine
+from tensafe.static.project import Project
+from tensafe.static.roots import run
+from tensafe.static.source import Source, is_relevant
+
+tables.fill()
+DEEPEST_RECURSION = 6_000
+
+
+def examine(path: str, text: str, ask: Ask) -> None:
+    """Interpret one file and ask wherever a rule may care; raises SyntaxError on text that is no Python."""
+    if not is_relevant(text):
+        compile(text, path, "exec", dont_inherit=True, flags=0x400)
+        return
+    interpret(Machine(Source(path, text), Project(path), ask))
+
+
+def interpret(machine: Machine) -> None:
+    """Run a machine from all roots of its file, with room for deep trees."""
+    limit, collecting = sys.getrecursionlimit(), gc.isenabled()
+    sys.setrecursionlimit(max(limit, DEEPEST_RECURSION))
+    gc.disable()  # trees and values die by their reference counts; looking for cycles doubles the time
+    try:
+        run(machine)
+    finally:
+        sys.setrecursionlimit(limit)
+        if collecting:
+            gc.enable()

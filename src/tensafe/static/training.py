@@ -1,0 +1,184 @@
+"""Training idiom: optimizers, backward, `state_dict` and its restoring."""
+
+from __future__ import annotations
+
+import ast
+
+from tensafe.facts import Kind
+from tensafe.static import cuts, operations, twins
+from tensafe.static.arguments import Arguments
+from tensafe.static.hazards import memories
+from tensafe.static.iteration import items_of, of_state
+from tensafe.static.machine import Machine
+from tensafe.static.past import Write
+from tensafe.static.unknowns import storage_of
+from tensafe.static.values import (
+    LIKELY,
+    NO,
+    NOTHING_KNOWN,
+    TENSOR,
+    THING,
+    YES,
+    Choice,
+    Mapping,
+    Memory,
+    Optimizer,
+    Sequence,
+    State,
+    Value,
+)
+
+
+def make_optimizer(m: Machine, name: str, given: Arguments) -> Optimizer:
+    """`torch.optim.Name(parameters, ...)`."""
+    parameters = given.get(0, "params")
+    storages = tuple(dict.fromkeys(_storages(parameters))) if parameters is not None else ()
+    made = Optimizer(name, storages, m.past.storage(), given.flag("fused") is True)
+    return made
+
+
+def _storages(value: Value, depth: int = 4) -> list[int]:
+    """The storages of what an optimizer is given."""
+    if type(value) is State or type(value) is Memory:
+        return list(value.storages)
+    if depth == 0:
+        return []
+    inner: list[Value] = []
+    if type(value) is Sequence:
+        inner = [*value.items, *([value.rest] if value.rest else [])]
+    elif type(value) is Mapping:
+        inner = [*value.items.values(), *([value.rest] if value.rest else [])]
+    elif type(value) is Choice:
+        inner = list(value.options)
+    return [storage for item in inner for storage in _storages(item, depth - 1)]
+
+
+def of_module(m: Machine, module: Value, name: str, given: Arguments, node: ast.Call) -> Value:
+    """`parameters`, `named_parameters`, `state_dict` and `load_state_dict` of a module."""
+    storages = storage_of(module)
+    if name == "load_state_dict":
+        if given.positional:
+            restore(m, module, given.positional[0], node)
+        return NOTHING_KNOWN
+    if type(module) is Memory and not module.exact:
+        return State(name, module, storages)
+    if name == "state_dict":
+        return State(name, module, storages, (m.moment(Kind.KEPT, "Module.state_dict", node),))
+    return State(name, module, storages)
+
+
+def restore(m: Machine, target: Value, value: Value, node: ast.Call) -> None:
+    """`target.load_state_dict(value)`."""
+    storages = storage_of(target)
+    if type(value) is State:
+        twins.loaded(m, target, value.owner, node)
+    for kept in _kept(value):
+        write = m.past.last_write(kept.storages, kept.trail[-1], m.path)
+        same = _overlap(m, storages, kept.storages)
+        if write is not None and same:
+            m.ask_kept(Kind.RESTORED, node, kept, write.moment, "Module.load_state_dict")
+    written = m.fresh(TENSOR)
+    written.storages = storages
+    grad_on, m.grad_on = m.grad_on, False
+    operations.write(m, written, "Module.load_state_dict", node)
+    m.grad_on = grad_on
+
+
+def _overlap(m: Machine, one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    return any(m.past.is_within(a, b) or m.past.is_within(b, a) for a in one for b in other)
+
+
+def _kept(value: Value) -> list[State | Memory]:
+    """The live references in what is restored."""
+    if type(value) is State:
+        return [value] if value.trail else []
+    if type(value) is Choice:
+        return [kept for option in value.options for kept in _kept(option)]
+    found: list[State | Memory] = []
+    found += [one for one in memories(value) if one.exact and one.trail and one.trail[-1].kind is Kind.KEPT]
+    return found[:1]
+
+
+def call_state(m: Machine, state: State, name: str, given: Arguments, node: ast.Call) -> Value:
+    """A method of a live state: its parts stay live."""
+    if name in ("items", "values"):
+        value = of_state(m, state, "any")
+        return Sequence([], Sequence([NOTHING_KNOWN, value], None, "tuple") if name == "items" else value)
+    if name in ("copy", "state_dict"):
+        return state
+    if name in ("get", "pop", "__getitem__"):
+        return of_state(m, state, "any")
+    if state.kind == "module":
+        return of_module(m, state.owner, name, given, node) if name != "state_dict" else state
+    return NOTHING_KNOWN
+
+
+def call_optimizer(m: Machine, optimizer: Optimizer, name: str, given: Arguments, node: ast.Call) -> Value:
+    """`step`, `state_dict`, `load_state_dict` and `add_param_group` of an optimizer."""
+    if name == "step":
+        moment = m.hazards.step(optimizer, node)
+        for kept in optimizer.borrowers:
+            borrowed = State("optimizer", optimizer, (optimizer.storage,), (kept,))
+            m.ask_kept(Kind.STEPPED, node, borrowed, moment, f"{optimizer.name}.step")
+        twins.stepped(m, optimizer, node, moment)
+    elif name == "state_dict":
+        kept = m.moment(Kind.KEPT, "Optimizer.state_dict", node)
+        return State("optimizer", optimizer, (optimizer.storage,), (kept,))
+    elif name == "load_state_dict" and given.positional:
+        _load_optimizer(m, optimizer, given.positional[0], node)
+    elif name == "add_param_group" and given.positional:
+        optimizer.storages = (*optimizer.storages, *_storages(given.positional[0]))
+    return NOTHING_KNOWN
+
+
+def _load_optimizer(m: Machine, optimizer: Optimizer, value: Value, node: ast.Call) -> None:
+    if type(value) is not State or value.kind != "optimizer" or type(value.owner) is not Optimizer:
+        return
+    source = value.owner
+    if source is not optimizer:
+        source.borrowers.append(value.trail[-1])
+        return
+    write = m.past.last_write(value.storages, value.trail[-1], m.path)
+    if write is not None:
+        m.ask_kept(Kind.RESTORED, node, value, write.moment, "Optimizer.load_state_dict")
+
+
+def unknown_step(m: Machine, receiver: Memory, node: ast.Call) -> None:
+    """`optimizer.step()` of an optimizer that came as an argument: it steps something."""
+    func = node.func
+    name = ast.unparse(func.value).lower() if isinstance(func, ast.Attribute) else ""
+    if "optim" in name or name.rpartition(".")[2].startswith("opt"):
+        moment = m.moment(Kind.WRITTEN, "Optimizer.step", node)
+        m.past.anonymous_steps.append(Write(moment, m.path))
+
+
+def backward(m: Machine, loss: Value, given: Arguments, node: ast.Call) -> None:
+    """`loss.backward()`."""
+    arguments = [value for value in given.positional if type(value) is Memory]
+    losses = memories(loss)
+    if losses and losses[0].kind == THING and arguments and losses[0].grad < LIKELY:
+        losses = arguments
+    keeps = given.flag("retain_graph") is True or given.flag("create_graph") is True
+    for one in losses:
+        m.hazards.used(one, node, backward=True)
+        cuts.backward(m, one, node)
+        if not keeps:
+            m.past.forget_saves(one)
+
+
+def autograd_grad(m: Machine, given: Arguments, node: ast.Call) -> Value:
+    """`torch.autograd.grad(outputs, inputs)`."""
+    outputs, inputs = given.get(0, "outputs"), given.get(1, "inputs")
+    keeps = given.flag("create_graph") is True
+    for one in memories(outputs) if outputs is not None else []:
+        m.hazards.used(one, node, backward=True)
+        if not keeps and given.flag("retain_graph") is not True:
+            m.past.forget_saves(one)
+    parents = tuple(memories(outputs))[:4] if outputs is not None else ()
+    gradient = m.fresh(TENSOR, YES if keeps else NO, parents if keeps else ())
+    if keeps:
+        cuts.watch_gradients(m, gradient, node)
+    items = items_of(m, inputs) if inputs is not None else None
+    if items is not None and len(items) <= 3:
+        return Sequence([gradient for _ in items], None, "tuple")
+    return Sequence([gradient], gradient, "tuple")

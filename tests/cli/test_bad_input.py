@@ -1,0 +1,130 @@
+"""What cannot be done: one clear line, status 2, nothing half written; and the help that a newcomer sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Answer
+from tensafe import __version__
+
+Call = Callable[..., Answer]
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("frobnicate", "no command is called 'frobnicate': there are run, check"),
+        ("chek src", "did you mean check?"),
+        ("train.py", "did you mean `tensafe run train.py`?"),
+        ("run", "say which script or `-m module` to run; see `tensafe run --help`"),
+        ("run -m", "say which module to run"),
+        ("run --frob s.py", "unrecognized arguments: --frob; see `tensafe run --help`"),
+        ("run --format html s.py", "invalid choice: 'html'"),
+        ("run --format", "expected one argument"),
+        ("run --select lost-rite s.py", "no rule is called 'lost-rite': did you mean lost-write?"),
+        ("run --select= s.py", "no rule is called ''"),
+        ("run missing.py", "missing.py"),
+        ("run .", "."),
+        ("run -m no_such_module_here", "no_such_module_here"),
+        ("run binary.py", "binary.py"),
+        ("check --jobs 0 .", "'0' is not a positive number"),
+        ("check --ignore TS9x .", "no rule is called 'TS9x'"),
+        ("check --output missing/o .", "cannot write "),
+        ("check missing", "missing"),
+        ("check empty", "empty"),
+        ("explain", "the following arguments are required: NAME"),
+        ("explain lost-rite", "did you mean lost-write?"),
+        ("report missing.json", "cannot read missing.json: No such file or directory"),
+        ("report empty", "cannot read empty: Is a directory"),
+        ("report binary.py", "cannot read binary.py: it is not UTF-8 text"),
+        ("report text.json", "text.json: not a tensafe record: invalid JSON"),
+    ],
+)
+def test_one_line_and_status_2(tensafe: Call, tmp_path: Path, command: str, words: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "binary.py").write_bytes(b"\x00\xff\x93NUMPY" * 9)
+    (tmp_path / "text.json").write_text("x = 1\n")
+    before = sorted(tmp_path.rglob("*"))
+    answer = tensafe(*command.split())
+    assert answer.status == 2, answer
+    assert answer.out == ""
+    assert answer.err.startswith("tensafe: ")
+    assert answer.err.count("\n") == 1, answer.err
+    assert words in answer.err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("words", ["", "--help", "-h", "help"])
+def test_help_for_a_newcomer(tensafe: Call, words: str) -> None:
+    answer = tensafe(*words.split())
+    assert (answer.status, answer.err) == (0, "")
+    assert "tensafe run train.py" in answer.out
+    assert len(answer.out.splitlines()) < 25
+
+
+def test_the_version(tensafe: Call) -> None:
+    assert tensafe("--version") == Answer(0, f"tensafe {__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", ["run", "check", "explain", "rules", "report"])
+def test_every_command_has_help(tensafe: Call, command: str) -> None:
+    answer = tensafe(command, "--help")
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.out.startswith(f"usage: tensafe {command} ")
+    assert command in tensafe().out
+
+
+def test_rules_and_explain(tensafe: Call) -> None:
+    listed = tensafe("rules").out
+    for line in listed.splitlines():
+        code, name = line.split()[:2]
+        page = tensafe("explain", name)
+        assert page.out.startswith(f"# {name} ({code})\n")
+        assert page.out == tensafe("explain", code.lower()).out
+    assert [row["code"] for row in json.loads(tensafe("rules", "--format", "json").out)] == [
+        line.split()[0] for line in listed.splitlines()
+    ]
+
+
+def command(*arguments: str, cwd: Path, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    source = Path(__file__).parent.parent.parent / "src"
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=environment,
+        text=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_as_a_module_in_its_own_process(tmp_path: Path) -> None:
+    done = command("-m", "tensafe", "explain", "lost-rite", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "tensafe: no rule is called 'lost-rite': did you mean lost-write?\n"
+
+
+def test_starting_brings_neither_torch_nor_rich(tmp_path: Path) -> None:
+    code = (
+        "import sys; from tensafe.__main__ import main; main(['explain', 'lost-write'])\n"
+        "print({'torch', 'numpy', 'rich'} & set(sys.modules), file=sys.stderr)"
+    )
+    assert command("-c", code, cwd=tmp_path).stderr == "set()\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = command("-m", "tensafe", "explain", "lost-write", cwd=tmp_path, stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")

@@ -1,0 +1,67 @@
+"""Which comments silence a finding, and where they stand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensafe.findings import Finding, Site
+from tensafe.findings.allow import is_allowed
+
+
+def allowed(text: str, line: int = 2, end_line: int = 0, name: str = "lost-write") -> bool:
+    lines = text.split("\n")
+    finding = Finding("TS106", "lost", Site("a.py", line, 1, end_line, 5), name=name)
+    return is_allowed(finding, lambda path, number: lines[number - 1] if 0 < number <= len(lines) else "")
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# tensafe: allow",
+        "# tensafe: allow lost-write",
+        "# tensafe: allow TS106",
+        "# tensafe: allow ts106",
+        "# tensafe: allow graph-cut, lost-write",
+        "# tensafe: allow graph-cut,TS106",
+        "#tensafe:allow lost-write",
+        "# TENSAFE: Allow Lost-Write",
+        "# tensafe: allow lost-write -- the mask is empty",
+        "# tensafe: allow lost-write: the mask is empty",
+        "# noqa: E501  # tensafe: allow lost-write",
+        "# tensafe: allow lost-write  # noqa",
+    ],
+)
+def test_on_the_line(comment: str) -> None:
+    assert allowed(f"a = 1\nx[m].zero_()  {comment}\n")
+    assert allowed(f"{comment}\nx[m].zero_()\n")
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# tensafe: allow graph-cut",
+        "# tensafe: allow lost-writes",
+        "# tensafe: allow TS10",
+        "# tensafe: allowed",
+        "# tensafe allow lost-write",
+        "tensafe: allow lost-write",
+        "# tensafe: allow this lost-write",
+        "",
+    ],
+)
+def test_not_by_another_comment(comment: str) -> None:
+    assert not allowed(f"a = 1\nx[m].zero_()  {comment}\n")
+
+
+def test_only_alone_on_the_line_above() -> None:
+    assert allowed("    # tensafe: allow lost-write\nx[m].zero_()\n")
+    assert not allowed("y = 1  # tensafe: allow lost-write\nx[m].zero_()\n")
+    assert not allowed("# tensafe: allow lost-write\n\nx[m].zero_()\n", line=3)
+    assert not allowed("x[m].zero_()\ny = 1\n# tensafe: allow lost-write\n", line=1)
+
+
+def test_on_any_line_of_the_span() -> None:
+    text = "a\nx[m].fill_(\n    v,  # tensafe: allow lost-write\n)\nb  # tensafe: allow\n"
+    assert allowed(text, line=2, end_line=4)
+    assert not allowed(text, line=4, end_line=4)
+    assert allowed(text, line=5)

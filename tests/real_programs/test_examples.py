@@ -1,0 +1,51 @@
+"""Both engines name the bug of every program in examples/, at its line, and no other."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .side_by_side import side_by_side
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+BUGS = {
+    "train_residual": ("saved-tensor-modified", "out += x"),
+    "early_stopping": ("live-reference-snapshot", "best_weights = model.state_dict()"),
+    "masked_targets": ("lost-write", "targets[targets == PAD].fill_(IGNORED)"),
+}
+
+
+def bug(name: str) -> tuple[str, int]:
+    """The rule that must report an example, and the number of its line."""
+    rule, line = BUGS[name]
+    lines = [text.strip() for text in (EXAMPLES / f"{name}.py").read_text().splitlines()]
+    return rule, lines.index(line) + 1
+
+
+def test_every_example_has_its_bug_here() -> None:
+    assert sorted(BUGS) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_run_names_the_bug(name: str, tmp_path: Path) -> None:
+    both = side_by_side(EXAMPLES / f"{name}.py", tmp_path)
+    assert both.record is not None, both.watched.stderr
+    assert not both.differences()
+    assert [(found["name"], found["location"]["line"]) for found in both.record["findings"]] == [bug(name)]
+    assert not both.record["not_checked"]
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_check_names_the_bug(name: str, tmp_path: Path) -> None:
+    output = tmp_path / "record.json"
+    command = [sys.executable, "-m", "tensafe", "check", "--format", "json", "--output", str(output)]
+    done = subprocess.run(
+        [*command, str(EXAMPLES / f"{name}.py")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    findings = json.loads(output.read_text())["findings"]
+    assert [(found["name"], found["location"]["line"]) for found in findings] == [bug(name)]

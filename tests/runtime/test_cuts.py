@@ -1,0 +1,229 @@
+"""Graph cuts: reported when parameters starve behind them, silent for logs, targets and frozen parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runtime.watching import SETUP, lines, loud, watch
+
+MODEL = (
+    SETUP
+    + """
+from torch.utils.checkpoint import checkpoint
+net = nn.ModuleDict({"policy": nn.Linear(2, 2), "value": nn.Linear(2, 1)})
+x = torch.ones(4, 2)
+def optimize(parameters):
+    return torch.optim.SGD(parameters, lr=0.1)
+"""
+)
+
+CUT = {
+    "losses rebuilt as a leaf": (
+        "loss = torch.tensor(losses, requires_grad=True).mean()",
+        """
+        optimizer = optimize(net.parameters())
+        losses = [net["policy"](x).sum(), net["value"](x).sum()]
+        {}
+        loss.backward()
+        optimizer.step()
+        """,
+    ),
+    "half of the loss rebuilt": (
+        "logs = torch.tensor(logs)",
+        """
+        optimizer = optimize(net.parameters())
+        for _ in range(3):
+            logs = [row.sum() for row in net["policy"](x)]
+            {}
+            loss = (logs.mean() + net["value"](x).sum())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    ),
+    "half of the loss rebuilt, no optimizer": (
+        "logs = torch.tensor(logs)",
+        """
+        logs = [row.sum() for row in net["policy"](x)]
+        {}
+        (logs.mean() + net["value"](x).sum()).backward()
+        """,
+    ),
+    "everything detached before the only head": (
+        "features = net['policy'](x).detach()",
+        """
+        optimizer, head = optimize(net["policy"].parameters()), nn.Linear(2, 1)
+        {}
+        head(features).sum().backward()
+        optimizer.step()
+        """,
+    ),
+    "refused: rebuilt": (
+        "loss = torch.tensor([value for value in losses]).mean()",
+        """
+        losses = [net["policy"](x).sum(), net["value"](x).sum()]
+        {}
+        loss.backward()
+        """,
+    ),
+    "refused: detached": (
+        "loss = net['policy'](x).sum().detach()",
+        """
+        {}
+        loss.backward()
+        """,
+    ),
+    "reentrant checkpoint of raw input": (
+        "h = checkpoint(net['policy'], x, use_reentrant=True)",
+        """
+        {}
+        net["value"](h).sum().backward()
+        """,
+    ),
+    "inner step through data": (
+        "p.data.sub_(g, alpha=0.1)",
+        """
+        learner = copy.deepcopy(net["policy"])
+        grads = torch.autograd.grad(learner(x).pow(2).sum(), list(learner.parameters()), create_graph=True)
+        for p, g in zip(learner.parameters(), grads):
+            {}
+        learner(x).pow(2).sum().backward()
+        """,
+    ),
+    "in a function, models gone at the end": (
+        "loss = torch.tensor([head(x).sum()], requires_grad=True)",
+        """
+        def main():
+            head = nn.Linear(2, 1)
+            optimizer = optimize(head.parameters())
+            for _ in range(2):
+                {}
+                loss.backward()
+                optimizer.step()
+        main()
+        """,
+    ),
+}
+
+MEANT = {
+    "item for the log": """
+        optimizer = optimize(net.parameters())
+        total = 0.0
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = net["policy"](x).sum() + net["value"](x).sum()
+            total += loss.item()
+            loss.backward()
+            optimizer.step()
+        torch.tensor([loss.item(), total]).mean()
+        """,
+    "teacher": """
+        teacher, optimizer = nn.Linear(2, 2), optimize(net.parameters())
+        for _ in range(3):
+            target = teacher(x).detach()
+            loss = (net["policy"](x) - target).pow(2).sum() + net["value"](x).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    "target network rebuilt": """
+        teacher, optimizer = nn.Linear(2, 1), optimize(net.parameters())
+        target = torch.tensor([1.0 + teacher(row).max() for row in x])
+        ((net["value"](x)[:, 0] - target).pow(2).sum() + net["policy"](x).sum()).backward()
+        optimizer.step()
+        """,
+    "losses logged as one tensor": """
+        optimizer = optimize(net.parameters())
+        for _ in range(2):
+            a, b = net["policy"](x).sum(), net["value"](x).sum()
+            shown = torch.tensor([a, b])
+            optimizer.zero_grad()
+            (a + b).backward()
+            optimizer.step()
+        """,
+    "two players": """
+        first, second = optimize(net["policy"].parameters()), optimize(net["value"].parameters())
+        for _ in range(3):
+            fake = net["policy"](x)
+            d = net["value"](fake.detach()).sum()
+            second.zero_grad(); d.backward(); second.step()
+            g = net["value"](fake).sum(); d.item(), g.item()
+            first.zero_grad(); g.backward(); first.step()
+        """,
+    "straight through": """
+        optimizer = optimize(net.parameters())
+        h = net["policy"](x)
+        h = h + (h.round() - h).detach()
+        net["value"](h).sum().backward()
+        optimizer.step()
+        """,
+    "autograd.grad gives the gradients": """
+        ps = list(net["policy"].parameters())
+        loss = net["policy"](x).pow(2).sum()
+        gs = torch.autograd.grad(loss, ps)
+        logged = torch.tensor([loss.detach()])
+        with torch.no_grad():
+            for p, g in zip(ps, gs):
+                p.sub_(g)
+        net["value"](x).sum().backward()
+        """,
+    "frozen head": """
+        for p in net["policy"].parameters():
+            p.requires_grad_(False)
+        optimizer = optimize(net.parameters())
+        net["value"](net["policy"](x).detach()).sum().backward()
+        optimizer.step()
+        """,
+    "first order meta learning": """
+        learner = copy.deepcopy(net["policy"])
+        learner(x).pow(2).sum().backward()
+        for p, own in zip(learner.parameters(), net["policy"].parameters()):
+            p.data.sub_(p.grad)
+            own.grad = p.grad.clone()
+        """,
+    "mark_dirty": """
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, t, w):
+                ctx.mark_dirty(t)
+                return t.mul_(2)
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2, g.sum()
+        w = torch.ones((), requires_grad=True)
+        Double.apply(net["policy"](x), w).sum().backward()
+        """,
+    "checkpoint with a gradient at its input": """
+        h = checkpoint(net["policy"], x.clone().requires_grad_(), use_reentrant=True)
+        net["value"](h).sum().backward()
+        """,
+    "evaluation without grad": """
+        with torch.no_grad():
+            checkpoint(net["policy"], x, use_reentrant=True)
+            torch.tensor([net["value"](row).sum() for row in x])
+        net["value"](x).sum().backward()
+        """,
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_cut(name: str, tmp_path: Path) -> None:
+    line, code = CUT[name]
+    record = watch(code.format(line), tmp_path, MODEL)
+    assert lines(record, "TS205") == [line]
+    assert all(finding.code == "TS205" for finding in loud(record))
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_meant(name: str, tmp_path: Path) -> None:
+    record = watch(MEANT[name], tmp_path, MODEL)
+    assert "raised" not in record.summary
+    assert loud(record) == []
+
+
+def test_a_starved_parameter_is_called_by_its_name(tmp_path: Path) -> None:
+    line, code = CUT["half of the loss rebuilt, no optimizer"]
+    (finding,) = loud(watch(code.format(line), tmp_path, MODEL))
+    assert "`policy.weight`" in finding.message
