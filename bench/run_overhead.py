@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -38,16 +40,21 @@ class Worker:
         """Seconds a step, over this many steps."""
         if self.process.stdin is None or self.process.stdout is None:
             raise RuntimeError(f"{self.name}: worker has no pipes")
-        self.process.stdin.write(f"{steps}\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
+        try:
+            self.process.stdin.write(f"{steps}\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
         if not answer:
-            raise SystemExit(f"{self.name}: the worker ended with {self.process.wait()}")
+            raise SystemExit(f"{self.name}: the worker ended with {self.process.wait()}, see above")
         return float(answer) / steps
 
     def stop(self) -> int:
         if self.process.stdin:
-            self.process.stdin.close()
+            # what a worker that has died did not read any more
+            with suppress(BrokenPipeError):
+                self.process.stdin.close()
         return self.process.wait(timeout=60)
 
 
@@ -76,13 +83,12 @@ def start(mode: str, workload: str, options: list[str], scratch: Path) -> Worker
 
 
 def take_turns(workers: list[Worker], rounds: int) -> None:
-    """Bursts of every worker in every round, each round beginning with another one."""
+    """Bursts of every worker in every round, in an order drawn anew."""
     for worker in workers:
         worker.train(5)
-    steps = max(2, round(BURST / workers[0].train(10)))
-    for number in range(rounds):
-        first = number % len(workers)
-        for worker in [*workers[first:], *workers[:first]]:
+    steps = max(2, round(BURST / min(worker.train(10) for worker in workers)))
+    for _ in range(rounds):
+        for worker in random.sample(workers, len(workers)):
             worker.bursts.append(worker.train(steps))
             time.sleep(PAUSE)
 
@@ -90,7 +96,8 @@ def take_turns(workers: list[Worker], rounds: int) -> None:
 def generation(workload: str, modes: list[str], options: list[str], rounds: int) -> list[Worker]:
     """Workers that were started, took turns and ended."""
     with tempfile.TemporaryDirectory() as scratch:
-        workers = [start(mode, workload, options, Path(scratch)) for mode in modes]
+        shuffled = random.sample(modes, len(modes))
+        workers = [start(mode, workload, options, Path(scratch)) for mode in shuffled]
         try:
             take_turns(workers, rounds)
         finally:

@@ -65,7 +65,8 @@ MEANT = {
     "another model": "target = copy.deepcopy(model); step(); target.load_state_dict(model.state_dict())",
     "written through the reference": "state = model.state_dict()\nstate['0.bias'].zero_()\n"
     "model.load_state_dict(state)",
-    "written through a view of it": "state = model.state_dict()\nstate['0.weight'][0].zero_()\n"
+    "written through a view of it": "state = model.state_dict()\n"
+    "state['0.weight'][0].zero_()\n"
     "model.load_state_dict(state)",
     "replaced entries": "state = model.state_dict()\nstate['0.bias'] = torch.zeros(3)\n"
     "model.load_state_dict(state)",

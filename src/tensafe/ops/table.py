@@ -9,34 +9,34 @@ from tensafe.ops.words import words
 
 _SAVES: dict[Saves, str] = {
     Saves.NOTHING: """
-        add sub rsub neg sum nansum mean nanmean cumsum cat concat concatenate stack hstack vstack dstack
-        flip roll tril triu trace lerp sign floor ceil round trunc frac deg2rad rad2deg repeat
-        repeat_interleave tile interpolate pixel_shuffle pixel_unshuffle where masked_fill index_select
-        masked_select take_along_dim scatter_add one_hot embedding dropout
-        alpha_dropout dropout1d dropout2d dropout3d feature_dropout
-        nan_to_num_ masked_scatter rot90 diff
+        add sub rsub neg sum mean cumsum cat concat concatenate stack hstack vstack dstack flip roll
+        tril triu trace lerp sign floor ceil round trunc frac deg2rad rad2deg repeat
+        repeat_interleave tile interpolate pixel_shuffle pixel_unshuffle where masked_fill
+        index_select scatter_add one_hot embedding dropout alpha_dropout dropout1d dropout2d
+        dropout3d feature_dropout nan_to_num_ masked_scatter rot90 diff
     """,
     Saves.INPUT: """
-        log log2 log10 log1p sin cos asin acos atan sinh cosh asinh acosh atanh abs square erf erfc erfinv
-        lgamma digamma logit sinc nan_to_num angle elu selu celu leaky_relu gelu silu mish softplus
-        relu6 hardtanh hardswish hardsigmoid logsigmoid softshrink hardshrink glu softsign normalize clamp clip
-        clamp_min clamp_max gather avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool2d max_pool1d
-        max_pool2d max_pool3d adaptive_max_pool2d nll_loss local_response_norm var layer_norm rms_norm group_norm
-        batch_norm instance_norm
+        log log2 log10 log1p sin cos asin acos atan sinh cosh asinh acosh atanh abs square erf erfc
+        erfinv lgamma digamma logit sinc nan_to_num angle elu selu celu leaky_relu gelu silu mish
+        softplus relu6 hardtanh hardswish hardsigmoid logsigmoid softshrink hardshrink glu softsign
+        normalize clamp clip clamp_min clamp_max gather avg_pool1d avg_pool2d avg_pool3d
+        adaptive_avg_pool2d max_pool1d max_pool2d max_pool3d adaptive_max_pool2d nll_loss
+        local_response_norm var layer_norm rms_norm group_norm batch_norm instance_norm nansum
+        nanmean masked_select take_along_dim
     """,
     Saves.INPUTS: """
-        mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits maximum
-        minimum fmax fmin atan2 fmod logaddexp grid_sample prelu bilinear conv1d conv2d conv3d conv_transpose1d
-        conv_transpose2d conv_transpose3d scaled_dot_product_attention cdist
+        mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits
+        maximum minimum fmax fmin atan2 fmod logaddexp grid_sample prelu bilinear conv1d conv2d
+        conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention cdist
     """,
     Saves.OUTPUT: """
-        exp exp2 expm1 sigmoid tanh sqrt rsqrt reciprocal relu tan softmax softmin log_softmax inverse
-        gumbel_softmax
+        exp exp2 expm1 sigmoid tanh sqrt rsqrt reciprocal relu tan softmax softmin log_softmax
+        inverse gumbel_softmax
     """,
     Saves.BOTH: "prod norm amax amin std logsumexp logcumsumexp cumprod pinverse median vector_norm det",
     Saves.FACTORS: """
-        mul multiply matmul mm bmm mv dot inner outer einsum linear cross addmm addcmul baddbmm addbmm
-        tensordot kron
+        mul multiply matmul mm bmm mv dot inner outer einsum linear cross addmm addcmul baddbmm
+        addbmm tensordot kron
     """,
     Saves.DIVISOR: "div divide true_divide",
     Saves.POWER: "pow",
@@ -44,57 +44,59 @@ _SAVES: dict[Saves, str] = {
 }
 
 _VIEWS = """
-    view view_as detach transpose t permute squeeze unsqueeze expand expand_as narrow select chunk split
-    tensor_split unbind diagonal movedim moveaxis swapaxes swapdims unfold as_strided unflatten broadcast_to real
-    imag positive alias adjoint view_as_real view_as_complex hsplit vsplit
+    view view_as detach transpose t permute squeeze unsqueeze expand expand_as narrow select chunk
+    split tensor_split unbind diagonal movedim moveaxis swapaxes swapdims unfold as_strided
+    unflatten broadcast_to real imag positive alias adjoint view_as_real view_as_complex hsplit
+    vsplit
 """
 _EITHER = """
-    reshape flatten ravel contiguous to float double half bfloat16 cpu cuda type type_as
-    reshape_as squeeze_dims atleast_1d atleast_2d atleast_3d
+    reshape flatten ravel contiguous to float double half bfloat16 cpu cuda type type_as reshape_as
+    squeeze_dims atleast_1d atleast_2d atleast_3d
 """
 _BOOL = """
-    eq ne lt le gt ge logical_and logical_or logical_not logical_xor isnan isinf isfinite isclose bool equal
-    allclose isin signbit
+    eq ne lt le gt ge logical_and logical_or logical_not logical_xor isnan isinf isfinite isclose
+    bool equal allclose isin signbit
 """
 _INTEGER = """
-    argmax argmin argsort nonzero argwhere randperm randint multinomial searchsorted bucketize bincount long int
-    count_nonzero floor_divide randint_like histc int8 short tril_indices triu_indices
+    argmax argmin argsort nonzero argwhere randperm randint multinomial searchsorted bucketize
+    bincount long int count_nonzero floor_divide randint_like histc int8 short tril_indices
+    triu_indices
 """
 _FRESH_CONSTANTS = """
-    zeros ones rand randn empty full eye arange linspace logspace zeros_like ones_like rand_like randn_like
-    empty_like full_like new_zeros new_ones new_empty new_full new_tensor bernoulli poisson normal
-    empty_strided
+    zeros ones rand randn empty full eye arange linspace logspace zeros_like ones_like rand_like
+    randn_like empty_like full_like new_zeros new_ones new_empty new_full new_tensor bernoulli
+    poisson normal empty_strided
 """
 
 # Written through the receiver, without a twin of the same name that computes out of place.
 WRITERS = words(
     """
-    zero_ fill_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ geometric_ log_normal_ cauchy_
-    fill_diagonal_ index_fill_ index_copy_ index_put_ index_add_ masked_fill_ masked_scatter_ put_
-    scatter_ scatter_add_ scatter_reduce_ clamp_ clip_ lerp_ addcmul_ addcdiv_ map_ nan_to_num_ sign_
-    neg_ floor_ ceil_ round_ trunc_ add_ sub_ subtract_ tril_ triu_ cumsum_ eq_ ne_ lt_ le_ gt_ ge_
-    remainder_ fmod_ floor_divide_ logical_and_ logical_or_ logical_not_ renorm_ addmm_ baddbmm_ addmv_
-    index_reduce_ dropout_ xlogy_ hypot_
+    zero_ fill_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ geometric_ log_normal_
+    cauchy_ fill_diagonal_ index_fill_ index_copy_ index_put_ index_add_ masked_fill_
+    masked_scatter_ put_ scatter_ scatter_add_ scatter_reduce_ clamp_ clip_ lerp_ addcmul_ addcdiv_
+    map_ nan_to_num_ sign_ neg_ floor_ ceil_ round_ trunc_ add_ sub_ subtract_ tril_ triu_ cumsum_
+    eq_ ne_ lt_ le_ gt_ ge_ remainder_ fmod_ floor_divide_ logical_and_ logical_or_ logical_not_
+    renorm_ addmm_ baddbmm_ addmv_ index_reduce_ dropout_ xlogy_ hypot_
     """
 )
 
 # End in an underscore and write no element.
 NOT_WRITERS = words(
     """
-    requires_grad_ detach_ share_memory_ t_ transpose_ squeeze_ unsqueeze_ swapaxes_ swapdims_ rename_
-    as_strided_ resize_ resize_as_ set_ retain_grad_ zero_grad_ apply_ unfold_
+    requires_grad_ detach_ share_memory_ t_ transpose_ squeeze_ unsqueeze_ swapaxes_ swapdims_
+    rename_ as_strided_ resize_ resize_as_ set_ retain_grad_ zero_grad_ apply_ unfold_
     """
 )
 
 # Methods of tensors that neither arrays, containers nor strings have: proof that the receiver is a tensor.
 TENSOR_METHODS = words(
     """
-    unsqueeze permute detach backward requires_grad_ norm softmax log_softmax sigmoid tanh relu exp log
-    sqrt rsqrt abs pow matmul mm bmm masked_fill scatter gather topk index_select masked_select chunk
-    contiguous expand expand_as cuda cpu new_zeros new_ones new_tensor new_full new_empty logsumexp
-    unbind unfold view_as type_as clamp_min clamp_max cumprod amax amin narrow bernoulli erf expm1 log1p
-    sin cos zero_ fill_ copy_ normal_ uniform_ retain_grad is_contiguous element_size data_ptr
-    untyped_storage float half bfloat16 double long numel
+    unsqueeze permute detach backward requires_grad_ norm softmax log_softmax sigmoid tanh relu exp
+    log sqrt rsqrt abs pow matmul mm bmm masked_fill scatter gather topk index_select masked_select
+    chunk contiguous expand expand_as cuda cpu new_zeros new_ones new_tensor new_full new_empty
+    logsumexp unbind unfold view_as type_as clamp_min clamp_max cumprod amax amin narrow bernoulli
+    erf expm1 log1p sin cos zero_ fill_ copy_ normal_ uniform_ retain_grad is_contiguous
+    element_size data_ptr untyped_storage float half bfloat16 double long numel
     """
 )
 
@@ -169,6 +171,8 @@ _LAYERS_BY_OP = """
     kl_div KLDivLoss
 """
 _OWNERS = words("linear conv batch_norm layer_norm rms_norm group_norm prelu embedding")
+# Keep their input out of place, and in place, where that is gone, their output.
+OUTPUT_KEPT_IN_PLACE = words("elu selu celu leaky_relu")
 TAKES_INPLACE = words(
     """
     relu relu6 elu selu celu leaky_relu silu mish hardtanh hardswish hardsigmoid dropout dropout1d

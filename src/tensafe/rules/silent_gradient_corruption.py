@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensafe.facts import Call, History, Kind
+from tensafe.facts import Call, History, Kind, Moment
 from tensafe.findings import Because, Finding
 from tensafe.rules import Bad, Good
 
@@ -102,21 +102,21 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         because.append(Because(exported.site, f"the memory was handed out here by `{exported.op}`"))
     if call.site:
         because.append(Because(call.site, "backward computes with the new values here"))
-    who = _writer(write.op, write.site is not None)
+    who = f"`{write.op}` overwrites" if write.op else "a write that is no torch call overwrites"
     yield Finding(
         CODE,
         message=f"{who} what {kept.op} still needs, unseen by autograd: the gradient is silently wrong",
         at=at,
-        label=_label(write.site is not None, at, exported and exported.site),
+        label=_label(write, exported is not None and at == exported.site),
         because=tuple(because),
     )
 
 
-def _writer(op: str, known: bool) -> str:
-    return f"`{op}` overwrites" if known else "a write that is no torch call overwrites"
-
-
-def _label(known: bool, at: object, exported: object) -> str:
-    if known:
-        return "written here, past the version counter"
-    return "written through the memory handed out here" if at == exported else "saved here, then overwritten"
+def _label(write: Moment, handed_out_here: bool) -> str:
+    if write.site is None:
+        return (
+            "written through the memory handed out here"
+            if handed_out_here
+            else "saved here, then overwritten"
+        )
+    return "most likely written here" if write.note else "written here, past the version counter"

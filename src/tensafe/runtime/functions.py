@@ -86,7 +86,7 @@ class Functions:
             originals = [self._originals.get(leaf) for leaf in graph.leaves([item])]
             behind = [leaf for ref in originals if ref is not None and (leaf := ref()) is not None]
             if behind:
-                note = "the copy is updated, its original gets no gradient, and create_graph=True was for nothing"
+                note = "updates the copy, so that its original gets no gradient in spite of create_graph=True"
                 self._cuts.cut(write.op, (), Strength.CERTAIN, place=write.place, leaves=behind, note=note)
 
     def _deepcopy(self, call: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,6 +5,7 @@ frames.
 from __future__ import annotations
 
 import atexit
+import builtins
 import importlib.machinery
 import importlib.util
 import os
@@ -106,7 +107,7 @@ def _run_script(code: CodeType, target: str) -> None:
     main.__file__ = code.co_filename
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", code.co_filename)
     main.__dict__.update(
-        __builtins__=__builtins__, __annotations__={}, __cached__=None, __package__=None, __spec__=None
+        __builtins__=builtins, __annotations__={}, __cached__=None, __package__=None, __spec__=None
     )
     sys.modules["__main__"] = main
     if not getattr(sys.flags, "safe_path", False):
@@ -119,7 +120,7 @@ def _run_module(name: str) -> None:
     import runpy
 
     main = ModuleType("__main__")
-    main.__dict__.update(__builtins__=__builtins__, __annotations__={})
+    main.__dict__.update(__builtins__=builtins, __annotations__={})
     sys.modules["__main__"] = main
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd()

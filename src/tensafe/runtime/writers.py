@@ -19,7 +19,23 @@ from tensafe.runtime.frames import INTERNAL
 from tensafe.runtime.ledger import Ledger, Write
 from tensafe.runtime.patches import Patches
 
-AUGMENTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+AUGMENTED = {
+    "__iadd__": "add_",
+    "__isub__": "sub_",
+    "__imul__": "mul_",
+    "__itruediv__": "div_",
+    "__idiv__": "div_",
+    "__ifloordiv__": "floor_divide_",
+    "__imod__": "remainder_",
+    "__ipow__": "pow_",
+    "__iand__": "bitwise_and_",
+    "__ior__": "bitwise_or_",
+    "__ixor__": "bitwise_xor_",
+    "__ilshift__": "bitwise_left_shift_",
+    "__irshift__": "bitwise_right_shift_",
+}
+"""The augmented operators, and the methods by which they are told."""
+
 NOT_WRITERS = frozenset(
     {"requires_grad_", "rename_", "names_", "record_stream_", "share_memory_", "is_shared_"}
 )
@@ -51,10 +67,12 @@ class Writers:
 
     def install(self, patches: Patches) -> None:
         for name in _method_names():
-            temporary, slack = (0, 0) if name.startswith("__i") else (self._method_count, 0)
+            temporary, slack = (0, 0) if name in AUGMENTED else (self._method_count, 0)
             if name == "__setitem__":
                 temporary, slack = self._slot_count, 1  # the value may be a view, which holds its base
-            make = functools.partial(self._method, f"Tensor.{name}", temporary, temporary + slack)
+            make = functools.partial(
+                self._method, f"Tensor.{AUGMENTED.get(name, name)}", temporary, temporary + slack
+            )
             patches.wrap(torch.Tensor, name, make)
         for owner, prefix, name in _function_names():
             patches.wrap(owner, name, functools.partial(self._function, f"{prefix}.{name}"))
@@ -160,8 +178,7 @@ def _fused_targets(args: tuple[Any, ...]) -> Iterator[Any]:
 
 def _method_names() -> list[str]:
     inplace = [name for name in dir(torch.Tensor) if name.endswith("_") and not name.startswith("_")]
-    operators = [f"__i{name}__" for name in AUGMENTED]
-    return ["__setitem__", *operators, *(name for name in inplace if name not in NOT_WRITERS)]
+    return ["__setitem__", *AUGMENTED, *(name for name in inplace if name not in NOT_WRITERS)]
 
 
 def _function_names() -> Iterator[tuple[Any, str, str]]:

@@ -169,8 +169,8 @@ def of_memory(m: Machine, owner: Memory, name: str, node: ast.AST) -> Value:
     if name in _PLAIN:
         return NOTHING_KNOWN
     if name == "grad":
-        grad = child(m, owner, ("attr", "grad"), lambda: m.fresh(TENSOR))
-        return grad
+        owner.children = owner.children if owner.children is not None else {}
+        return owner.children.setdefault(("attr", "grad"), m.fresh(TENSOR))
     return Method(owner, name)
 
 

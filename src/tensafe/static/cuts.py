@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tensafe.facts import Certainty, Kind, Moment, StorageId
 from tensafe.facts import Value as Fact
 from tensafe.static.past import ancestors, reaches
-from tensafe.static.values import NO, Cut, Frame, Memory
+from tensafe.static.values import Cut, Frame, Memory
 
 if TYPE_CHECKING:
     from tensafe.static.machine import Machine
@@ -31,7 +31,8 @@ def backward(m: Machine, loss: Memory, node: ast.AST | None) -> None:
     if not loss.cuts:
         return
     reached = ancestors(loss)
-    for cut in loss.cuts:
+    rebuilt = [cut for cut in loss.cuts if cut.rebuilt]
+    for cut in rebuilt or loss.cuts:
         live = id(cut.source) in reached
         if cut.rebuilt:
             starved(m, cut, node, m.frame, Certainty.OFTEN_MEANT if live else Certainty.MAY)

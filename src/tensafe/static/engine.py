@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tensafe.static import tables
 from tensafe.static.machine import Ask, Machine
@@ -20,16 +22,18 @@ def examine(path: str, text: str, ask: Ask) -> None:
     if not is_relevant(text):
         compile(text, path, "exec", dont_inherit=True, flags=0x400)
         return
-    interpret(Machine(Source(path, text), Project(path), ask))
+    with room():
+        run(Machine(Source(path, text), Project(path), ask))
 
 
-def interpret(machine: Machine) -> None:
-    """Run a machine from all roots of its file, with room for deep trees."""
+@contextmanager
+def room() -> Iterator[None]:
+    """Room for deep trees, and no looking for cycles: trees and values die by their reference counts."""
     limit, collecting = sys.getrecursionlimit(), gc.isenabled()
     sys.setrecursionlimit(max(limit, DEEPEST_RECURSION))
-    gc.disable()  # trees and values die by their reference counts; looking for cycles doubles the time
+    gc.disable()  # it would double the time
     try:
-        run(machine)
+        yield
     finally:
         sys.setrecursionlimit(limit)
         if collecting:

@@ -48,10 +48,22 @@ def _holds_numbers(index: Sequence) -> bool:
 class Slice(Opaque):
     """`a:b:c` in a subscript."""
 
-    __slots__ = ()
+    __slots__ = ("bounds",)
 
+    def __init__(self, *bounds: Value | None) -> None:
+        self.bounds = bounds
 
-SLICE = Slice()
+    def of(self, items: list[Value]) -> list[Value] | None:
+        """The items that it selects, None when a bound is not known."""
+        places: list[int | None] = []
+        for bound in self.bounds:
+            place = bound.value if type(bound) is Constant else None
+            if bound is not None and place is not None and not isinstance(place, int):
+                return None
+            if bound is not None and type(bound) is not Constant:
+                return None
+            places.append(place if isinstance(place, int) else None)
+        return items[slice(*places)] if places[2] != 0 else None
 
 
 def is_advanced(index: Value) -> bool:

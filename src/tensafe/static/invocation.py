@@ -32,7 +32,11 @@ def invoke(
     frame.self_value = function.receiver
     caller = m.frame
     bind_parameters(m, frame, function, positional, keywords, rest)
-    return _run(m, frame, function, caller)
+    m.called_from.append((node, caller))
+    try:
+        return _run(m, frame, function, caller)
+    finally:
+        m.called_from.pop()
 
 
 def _run(m: Machine, frame: Frame, function: Function, caller: Frame) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,12 @@ from tensafe.facts import Kind, Moment
 from tensafe.static.machine import Machine
 from tensafe.static.values import Class, Frame, State
 
+# An optimizer's or a scheduler's state is rebuilt by each call, and often empty when it is kept.
+_MODEL = re.compile(
+    r"model|net|module|policy|actor|critic|encoder|decoder|generator|discriminator|backbone|classifier|learner"
+    r"|^self$",
+    re.IGNORECASE,
+)
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -26,6 +33,7 @@ class Kept:
 def look(m: Machine, cls: Class) -> None:
     """Ask about every attribute that keeps a live state and is loaded back into the same model."""
     kept = [one for method in cls.methods.values() for one in _kept_in(method)]
+    kept = [one for one in kept if _MODEL.search(one.model) and "optim" not in one.model.lower()]
     if not kept:
         return
     for method in cls.methods.values():

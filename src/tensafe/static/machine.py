@@ -53,10 +53,12 @@ class Machine:
         self.depth = 0
         self.budget = 0
         self.calling: list[ast.AST] = []
+        self.called_from: list[tuple[ast.AST, Frame]] = []
         self.touched: Callable[[ast.AST, Memory], None] | None = None
         self.array_write: Callable[[ast.AST, Frame, Memory], None] | None = None
         self.instances: dict[int, Instance] = {}  # one of each class, for its methods
         self.gave_up = 0
+        self.started = 0  # when the root at work was begun
         self.second_order: list[SecondOrder] = []
         self.statement: ast.stmt | None = None
 
@@ -126,9 +128,16 @@ class Machine:
         self.ask(Call(kind, op, site, self.past.tick(), values, certainty), OneWrite(write))
 
     def ask_kept(self, kind: Kind, node: ast.AST, kept: State | Memory, write: Moment, op: str) -> None:
-        """A live reference is used as if it were a copy."""
+        """A live reference is used as if it were a copy; a step is told from where it was kept."""
+        frame = self.frame
+        kept_in = kept.trail[-1].site
+        if kind is Kind.STEPPED and kept_in is not None:
+            for caller, outer in self.called_from:
+                if outer.label == kept_in.function and outer.source.path == kept_in.path:
+                    node, frame = caller, outer
+                    break
         fact = Fact(frozenset(map(StorageId, kept.storages)), kept.trail, "")
-        self.put(kind, op, node, self.frame, {"kept": fact}, write)
+        self.put(kind, op, node, frame, {"kept": fact}, write)
 
     @property
     def trains(self) -> bool:

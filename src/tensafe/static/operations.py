@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensafe.facts import Moment
-from tensafe.ops import OPS, Dtype, Gives, Op, Saves
+from tensafe.ops import OPS, OUTPUT_KEPT_IN_PLACE, Dtype, Gives, Op, Saves
 from tensafe.static import snapshots
 from tensafe.static.iteration import view_of
 from tensafe.static.machine import Machine
@@ -86,28 +86,34 @@ def comparison(m: Machine, operands: list[Value], node: ast.AST) -> Value:
     return mask
 
 
-def tensors_of(operands: list[Value]) -> list[Memory]:
+def tensors_of(operands: list[Value], depth: int = 4) -> list[Memory]:
     """The tensors among the operands, those in lists too."""
+    if depth == 0:
+        return []
     found: list[Memory] = []
     for value in operands:
         if type(value) is Memory:
             found.append(value)
         elif type(value) is Sequence:
-            found += tensors_of(value.items)
-            found += tensors_of([value.rest]) if value.rest else []
+            found += tensors_of(value.items, depth - 1)
+            found += tensors_of([value.rest], depth - 1) if value.rest else []
         elif type(value) is Choice:
-            found += tensors_of(list(value.options))
+            found += tensors_of(list(value.options), depth - 1)
     return found
 
 
-def cuts_of(operands: list[Value]) -> tuple[Cut, ...]:
+def cuts_of(operands: list[Value], depth: int = 4) -> tuple[Cut, ...]:
     """Where the operands left their graphs."""
     cuts: dict[Cut, None] = {}
+    if depth == 0:
+        return ()
     for value in operands:
         if type(value) is Memory or type(value) is Scalar:
             cuts.update(dict.fromkeys(value.cuts))
         elif type(value) is Sequence:
-            cuts.update(dict.fromkeys(cuts_of([*value.items, *([value.rest] if value.rest else [])])))
+            cuts.update(
+                dict.fromkeys(cuts_of([*value.items, *([value.rest] if value.rest else [])], depth - 1))
+            )
     return tuple(cuts)[:4]
 
 
@@ -220,7 +226,7 @@ def in_place(m: Machine, op: Op, target: Memory, arguments: list[Value], node: a
         keeps = [
             one for one in kept(op, [target, *arguments], [target, *others], target) if one is not target
         ]
-        if op.saves in (Saves.OUTPUT, Saves.BOTH):
+        if op.saves in (Saves.OUTPUT, Saves.BOTH) or op.name in OUTPUT_KEPT_IN_PLACE:
             keeps.append(target)
         m.hazards.save(grad_name(op.name), node, target, *keeps)
     return target

@@ -83,6 +83,7 @@ class Past:
         self.saves: dict[int, list[Save]] = {}
         self.writes: dict[int, list[Write]] = {}
         self.twins: list[Twin] = []
+        self.bindings: dict[tuple[int, str], Moment] = {}  # where a name got a module that was moved
         self.anonymous_steps: list[Write] = []  # of optimizers whose parameters are not known
 
     def storage(self) -> int:

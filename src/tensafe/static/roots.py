@@ -24,7 +24,7 @@ from tensafe.static.values import (
 )
 
 BUDGET_OF_MODULE = 20_000
-BUDGET_OF_FUNCTION = 1_500
+BUDGET_OF_FUNCTION = 3_000
 # What a module returns goes into the loss; so does what a loss function returns.
 _TRUSTED = re.compile(r"^_?forward(_|$)|_forward$|^(training|shared)_step$|^__call__$|loss|^forward")
 _UNTRUSTED = re.compile(r"inference|generat|predict|eval|sample|test")
@@ -72,7 +72,9 @@ def _runs_in_place(m: Machine, function: ast.FunctionDef | ast.AsyncFunctionDef,
 def _attempt(m: Machine, budget: int, act: object) -> None:
     m.budget = budget
     m.path, m.grad_on, m.journal, m.depth = (), True, None, 0
+    m.started = m.past.tick()
     m.calling.clear()
+    m.called_from.clear()
     m.hazards.pending.clear()
     m.second_order.clear()
     frame = m.frame
@@ -80,7 +82,7 @@ def _attempt(m: Machine, budget: int, act: object) -> None:
     try:
         act()
         cuts.finish(m)
-    except OutOfBudget:
+    except (OutOfBudget, RecursionError):
         m.gave_up += 1
     finally:
         m.frame = frame

@@ -6,7 +6,7 @@ import ast
 
 from tensafe.facts import Kind
 from tensafe.ops import Dtype
-from tensafe.static.indexing import ADVANCED, BASIC, SLICE, Slice, key_of_index, kind_of_index
+from tensafe.static.indexing import ADVANCED, BASIC, Slice, key_of_index, kind_of_index
 from tensafe.static.iteration import child, item_at, items_of, of_state, view_of
 from tensafe.static.joins import join_all
 from tensafe.static.machine import Machine
@@ -32,7 +32,8 @@ def subscript(m: Machine, node: ast.Subscript) -> Value:
 
 
 def slice_(m: Machine, node: ast.Slice) -> Value:
-    return SLICE
+    bounds = (node.lower, node.upper, node.step)
+    return Slice(*(None if bound is None else m.eval(bound) for bound in bounds))
 
 
 def load(m: Machine, owner: Value, index: Value, node: ast.Subscript | None) -> Value:
@@ -96,7 +97,7 @@ def item_of_tensor(m: Machine, owner: Memory, index: Value, node: ast.Subscript 
 
 def _from_sequence(m: Machine, owner: Sequence, index: Value) -> Value:
     if type(index) is Slice:
-        return Sequence(owner.items, owner.rest, owner.kind)
+        return _sliced(owner, index)
     place = index.value if type(index) is Constant else None
     if isinstance(place, int) and not isinstance(place, bool):
         if -len(owner.items) <= place < len(owner.items) and (place >= 0 or owner.rest is None):
@@ -104,6 +105,13 @@ def _from_sequence(m: Machine, owner: Sequence, index: Value) -> Value:
         return item_at(m, owner, 1 if place else 0)
     items = items_of(m, owner)
     return join_all([*(items or owner.items), *([owner.rest] if owner.rest else [])])
+
+
+def _sliced(owner: Sequence, index: Slice) -> Sequence:
+    selected = index.of(owner.items) if owner.rest is None else None
+    if selected is not None:
+        return Sequence(selected, None, owner.kind)
+    return Sequence([], owner.rest or join_all(list(owner.items)), owner.kind)
 
 
 def _from_mapping(m: Machine, owner: Mapping, index: Value) -> Value:

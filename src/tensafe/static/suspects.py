@@ -6,9 +6,10 @@ import ast
 from collections import defaultdict
 
 from tensafe.facts import Call, History, Site
-from tensafe.static.engine import interpret
+from tensafe.static.engine import room
 from tensafe.static.machine import Machine
 from tensafe.static.project import Project
+from tensafe.static.roots import run
 from tensafe.static.source import Source
 from tensafe.static.values import Frame, Memory
 
@@ -36,7 +37,8 @@ def _observe(
     """Which storages pass which of the lines, and which array writes there are into which storages."""
     seen: dict[int, set[int]] = defaultdict(set)
     written: list[tuple[Site, tuple[int, ...]]] = []
-    machine = Machine(Source(path, source), Project(path), _nobody)
+    with room():
+        machine = Machine(Source(path, source), Project(path), _nobody)
 
     def touched(node: ast.AST, memory: Memory) -> None:
         first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
@@ -50,7 +52,8 @@ def _observe(
             written.append((frame.source.site(node, frame.label), memory.storages))
 
     machine.touched, machine.array_write = touched, array_write
-    interpret(machine)
+    with room():
+        run(machine)
     return seen, written
 
 

@@ -34,6 +34,7 @@ def make_optimizer(m: Machine, name: str, given: Arguments) -> Optimizer:
     parameters = given.get(0, "params")
     storages = tuple(dict.fromkeys(_storages(parameters))) if parameters is not None else ()
     made = Optimizer(name, storages, m.past.storage(), given.flag("fused") is True)
+    made.made = m.past.tick()
     return made
 
 
@@ -123,7 +124,8 @@ def call_optimizer(m: Machine, optimizer: Optimizer, name: str, given: Arguments
         twins.stepped(m, optimizer, node, moment)
     elif name == "state_dict":
         kept = m.moment(Kind.KEPT, "Optimizer.state_dict", node)
-        return State("optimizer", optimizer, (optimizer.storage,), (kept,))
+        stepped = optimizer.storage in m.past.writes or optimizer.made < m.started
+        return State("optimizer", optimizer, (optimizer.storage,), (kept,) if stepped else ())
     elif name == "load_state_dict" and given.positional:
         _load_optimizer(m, optimizer, given.positional[0], node)
     elif name == "add_param_group" and given.positional:
@@ -132,8 +134,8 @@ def call_optimizer(m: Machine, optimizer: Optimizer, name: str, given: Arguments
 
 
 def _load_optimizer(m: Machine, optimizer: Optimizer, value: Value, node: ast.Call) -> None:
-    if type(value) is not State or value.kind != "optimizer" or type(value.owner) is not Optimizer:
-        return
+    if type(value) is not State or type(value.owner) is not Optimizer or not value.trail:
+        return  # nothing live in it: before its first step an optimizer has no state
     source = value.owner
     if source is not optimizer:
         source.borrowers.append(value.trail[-1])

@@ -24,6 +24,11 @@ class Twin:
     kept: Moment
     storages: tuple[int, ...]
     meant: bool  # as a module of its own: moved there, not just named again
+    first: Moment | None = None  # where the other name got it
+
+    @property
+    def trail(self) -> tuple[Moment, ...]:
+        return (self.first, self.kept) if self.first is not None else (self.kept,)
 
 
 def loaded(m: Machine, target: Value, source: Value, node: ast.AST) -> None:
@@ -34,7 +39,7 @@ def loaded(m: Machine, target: Value, source: Value, node: ast.AST) -> None:
     for twin in m.past.twins:
         write = m.past.last_write(twin.storages, twin.kept, m.path) if twin.storages == storages else None
         if write is not None and not twin.meant:
-            kept = State("module", target, storages, (twin.kept,))
+            kept = State("module", target, storages, twin.trail)
             m.ask_kept(Kind.RESTORED, node, kept, write.moment, "Module.load_state_dict")
 
 
@@ -50,10 +55,14 @@ def bound_attribute(
 
 def _bound(m: Machine, name: str, value: Value, statement: ast.stmt, scope: dict[str, Value]) -> None:
     """A name that promises a separate network gets one that another name has already."""
-    if not isinstance(statement, ast.Assign) or not _SEPARATE.search(name):
+    if not isinstance(statement, ast.Assign):
+        return
+    moved = _moved(statement.value)
+    if moved:
+        m.past.bindings[id(scope), name] = m.moment(Kind.VIEWED, f"Module.{moved}", statement.value)
+    if not _SEPARATE.search(name):
         return
     storages = _module_storages(value)
-    moved = _moved(statement.value)
     if not storages or (not moved and not isinstance(statement.value, ast.Name | ast.Attribute)):
         return
     first = next(
@@ -63,7 +72,8 @@ def _bound(m: Machine, name: str, value: Value, statement: ast.stmt, scope: dict
         return
     op = f"Module.{moved}" if moved else ast.unparse(statement.value)
     kept = m.moment(Kind.KEPT, op, statement.value, note=f"the same module as `{first}`")
-    m.past.twins.append(Twin(kept, storages, meant=bool(moved)))
+    earlier = m.past.bindings.get((id(scope), first))
+    m.past.twins.append(Twin(kept, storages, bool(moved), earlier))
 
 
 def _is_fellow(value: Value, storages: tuple[int, ...]) -> bool:
@@ -89,5 +99,5 @@ def stepped(m: Machine, optimizer: Optimizer, node: ast.AST, moment: Moment) -> 
     """An optimizer writes a module that another name holds as a separate one."""
     for twin in m.past.twins:
         if twin.meant and set(twin.storages) & set(optimizer.storages):
-            kept = State("module", optimizer, twin.storages, (twin.kept,))
+            kept = State("module", optimizer, twin.storages, twin.trail)
             m.ask_kept(Kind.STEPPED, node, kept, moment, f"{optimizer.name}.step")

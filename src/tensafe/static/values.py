@@ -242,13 +242,14 @@ class Layer(Value):
 class Optimizer(Value):
     """An optimizer: the storages it steps, and one of its own for its state."""
 
-    __slots__ = ("borrowers", "fused", "name", "storage", "storages")
+    __slots__ = ("borrowers", "fused", "made", "name", "storage", "storages")
 
     def __init__(self, name: str, storages: tuple[int, ...], storage: int, fused: bool) -> None:
         self.name = name
         self.storages = storages
         self.storage = storage
         self.fused = fused
+        self.made = 0  # when, in program order
         self.borrowers: list[Moment] = []  # where another optimizer took this one's state as its own
 
 

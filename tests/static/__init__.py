@@ -1,0 +1,1 @@
+"""The static engine on snippets of source."""
