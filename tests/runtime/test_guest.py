@@ -79,7 +79,7 @@ PROGRAMS = {
     "loader, spawned workers": """
         from torch.utils.data import DataLoader, TensorDataset
         if __name__ == "__main__":
-            loader = DataLoader(TensorDataset(x), batch_size=4, num_workers=1, multiprocessing_context="spawn")
+            loader = DataLoader(TensorDataset(x), 4, num_workers=1, multiprocessing_context="spawn")
             for (batch,) in loader:
                 print(batch.sum())
         """,

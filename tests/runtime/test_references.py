@@ -72,7 +72,8 @@ MEANT = {
     "model.load_state_dict(state)",
     "list for clipping": "ps = list(model.parameters()); step(); nn.utils.clip_grad_norm_(ps, 1.0)",
     "exponential average": "ema = copy.deepcopy(model)\nfor _ in range(2):\n    step()\n"
-    "    for e, p in zip(ema.parameters(), model.parameters()):\n        e.data.mul_(0.9).add_(p.data - e.data)",
+    "    for e, p in zip(ema.parameters(), model.parameters()):\n"
+    "        e.data.mul_(0.9).add_(p.data - e.data)",
     "new optimizer takes over": "new = torch.optim.Adam(model.parameters(), lr=0.01)\n"
     "new.load_state_dict(optimizer.state_dict())\nmodel(torch.ones(4, 2)).sum().backward()\nnew.step()",
     "moved twice under one name": "model = model.to('cpu'); model = model.float(); step()",

@@ -13,7 +13,7 @@ _SAVES: dict[Saves, str] = {
         tril triu trace lerp sign floor ceil round trunc frac deg2rad rad2deg repeat
         repeat_interleave tile interpolate pixel_shuffle pixel_unshuffle where masked_fill
         index_select scatter_add one_hot embedding dropout alpha_dropout dropout1d dropout2d
-        dropout3d feature_dropout nan_to_num_ masked_scatter rot90 diff
+        dropout3d feature_dropout masked_scatter rot90 diff
     """,
     Saves.INPUT: """
         log log2 log10 log1p sin cos asin acos atan sinh cosh asinh acosh atanh abs square erf erfc

@@ -15,6 +15,7 @@ from tensafe.static.joins import join_all
 from tensafe.static.machine import Machine
 from tensafe.static.unknowns import unknown
 from tensafe.static.values import (
+    LIKELY,
     NONE,
     NOTHING_KNOWN,
     Choice,
@@ -31,6 +32,8 @@ from tensafe.static.values import (
 
 Called = Callable[[Machine, Any, Arguments, ast.Call], Value]
 Named = Callable[[Machine, Any, str, Arguments, ast.Call], Value]
+# What a function is handed to compute with, and to train where it calls backward.
+_NETWORK = re.compile(r"(^|[._])(model|net|network|policy|actor|critic|generator|discriminator|encoder|decoder)$|_net$")
 _LOSS = re.compile(r"loss|criteri|mse|l1|kl|dist|entropy|metric|log")
 CALLED: dict[type, Called] = {}  # by the type of what is called
 METHODS: dict[type, Named] = {}  # by the type of the receiver of a built-in method
@@ -105,7 +108,11 @@ def dispatch(
     called = CALLED.get(type(callee))
     if called is not None:
         return called(m, callee, given, node)
-    return unknown(m, given, name, receiver)
+    result = unknown(m, given, name, receiver)
+    if type(callee) is Memory and m.grad_on and _NETWORK.search(ast.unparse(node.func).lower()):
+        result.grad = LIKELY
+        result.parents = (*result.parents, callee)
+    return result
 
 
 def call_choice(m: Machine, choice: Choice, given: Arguments, node: ast.Call) -> Value:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tensafe.facts import Certainty, Kind, Moment, StorageId
 from tensafe.facts import Value as Fact
 from tensafe.static.past import ancestors, reaches
-from tensafe.static.values import Cut, Frame, Memory
+from tensafe.static.values import TENSOR, Cut, Frame, Memory, Optimizer
 
 if TYPE_CHECKING:
     from tensafe.static.machine import Machine
@@ -41,6 +41,37 @@ def backward(m: Machine, loss: Memory, node: ast.AST | None) -> None:
             return
         elif cut.scored and live:
             starved(m, cut, node, m.frame, Certainty.OFTEN_MEANT)
+
+
+def stepped(m: Machine, optimizer: Optimizer, node: ast.AST) -> None:
+    """An optimizer steps: did any backward since its last step reach one of its parameters?"""
+    losses = m.backwards[min(optimizer.seen, len(m.backwards)) :]
+    optimizer.seen = len(m.backwards)
+    storages = optimizer.storages
+    if not losses or not storages or any(_arrives(m, loss, storages) for loss in losses):
+        return
+    for loss in losses:
+        for cut in loss.cuts:
+            if cut.source.kind == TENSOR and _arrives(m, cut.source, storages):
+                starved(m, cut, node, m.frame, Certainty.MAY)
+                return
+
+
+def _arrives(m: Machine, start: Memory, storages: tuple[int, ...]) -> bool:
+    """Whether a backward from here gives one of these storages a gradient; yes when that cannot be told."""
+    seen = {id(start)}
+    stack = [start]
+    while stack:
+        memory = stack.pop()
+        if memory.leaf and any(m.past.is_within(memory.storages[0], storage) for storage in storages):
+            return True
+        for parent in memory.parents:
+            if id(parent) not in seen:
+                seen.add(id(parent))
+                stack.append(parent)
+        if len(seen) > 4000:
+            return True
+    return False
 
 
 def starved(m: Machine, cut: Cut, node: ast.AST | None, frame: Frame, certainty: Certainty) -> None:

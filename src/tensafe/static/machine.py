@@ -59,6 +59,7 @@ class Machine:
         self.instances: dict[int, Instance] = {}  # one of each class, for its methods
         self.gave_up = 0
         self.started = 0  # when the root at work was begun
+        self.backwards: list[Memory] = []  # the losses of this root, in order
         self.second_order: list[SecondOrder] = []
         self.statement: ast.stmt | None = None
 

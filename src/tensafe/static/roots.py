@@ -42,7 +42,7 @@ def run(m: Machine) -> None:
     definitions.declare(m, m.source.tree.body)
     _attempt(m, BUDGET_OF_MODULE, lambda: m.block(m.source.tree.body))
     for function, cls in functions(m, m.source.tree.body, scope):
-        if m.source.has_trigger(function) or (cls is not None and _runs_in_place(m, function, cls)):
+        if m.source.has_trigger(function) or (cls is not None and _may_write(m, function, cls)):
             _attempt(m, BUDGET_OF_FUNCTION, _start(m, function, cls, scope))
 
 
@@ -63,10 +63,9 @@ def functions(
             yield from functions(m, statement.body, scope)
 
 
-def _runs_in_place(m: Machine, function: ast.FunctionDef | ast.AsyncFunctionDef, cls: Class) -> bool:
-    """Whether a forward may call a layer that its constructor made in-place."""
-    made = cls.methods.get("__init__")
-    return function.name == "forward" and made is not None and m.source.is_in_place(made)
+def _may_write(m: Machine, function: ast.FunctionDef | ast.AsyncFunctionDef, cls: Class) -> bool:
+    """Whether a forward may call another method, or a layer made in-place, that writes."""
+    return function.name == "forward" and cls.kind == "module" and m.source.has_trigger(cls.node)
 
 
 def _attempt(m: Machine, budget: int, act: object) -> None:
@@ -77,6 +76,7 @@ def _attempt(m: Machine, budget: int, act: object) -> None:
     m.called_from.clear()
     m.hazards.pending.clear()
     m.second_order.clear()
+    m.backwards.clear()
     frame = m.frame
     assert callable(act)
     try:

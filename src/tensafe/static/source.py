@@ -10,13 +10,12 @@ from tensafe.facts import Site
 
 # What no finding can do without: a write, a live reference, a cut. `x += 1` counts things nearly always.
 # One pattern for each first character, which the `re` module can then search for quickly.
-_IN_PLACE = re.compile(r"inplace\s*=\s*True")
 _TRIGGERS = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
         r"[-+*/@%&|]=(?!=)(?!\s*1\s*$)(?!\s*['\"f])",
         r"_\((?<=[a-z0-9]_\()",
-        _IN_PLACE.pattern,
+        r"inplace\s*=\s*True",
         r"out\s*=(?!=)",
         r"\]\s*=(?!=)(?<!['\"]\]=)(?<!['\"]\] =)",
         r"\.data\b",
@@ -46,22 +45,14 @@ class Source:
         self.path = path
         self.text = text
         self.tree = ast.parse(text, filename=path)
-        self.triggers = lines_of(text, *_TRIGGERS)
+        self.triggers = _lines_of(text, *_TRIGGERS)
         self._lines: list[str] | None = None
-        self._in_place: list[int] | None = None
         self._ascii = text.isascii()
 
     def has_trigger(self, node: ast.stmt) -> bool:
         """Whether something inside this statement can start a finding."""
         first = bisect.bisect_left(self.triggers, node.lineno)
         return first < len(self.triggers) and self.triggers[first] <= (node.end_lineno or node.lineno)
-
-    def is_in_place(self, node: ast.stmt) -> bool:
-        """Whether something inside this statement says `inplace=True`."""
-        if self._in_place is None:
-            self._in_place = lines_of(self.text, _IN_PLACE)
-        first = bisect.bisect_left(self._in_place, node.lineno)
-        return first < len(self._in_place) and self._in_place[first] <= (node.end_lineno or node.lineno)
 
     def site(self, node: ast.AST, function: str = "") -> Site:
         """The span of a node; columns count characters from 1."""
@@ -79,7 +70,7 @@ class Source:
         return len(text.encode()[:offset].decode(errors="ignore"))
 
 
-def lines_of(text: str, *patterns: re.Pattern[str]) -> list[int]:
+def _lines_of(text: str, *patterns: re.Pattern[str]) -> list[int]:
     """The lines on which one of the patterns begins."""
     places = {found.start() for pattern in patterns for found in pattern.finditer(text)}
     if not places:

@@ -117,6 +117,7 @@ def call_state(m: Machine, state: State, name: str, given: Arguments, node: ast.
 def call_optimizer(m: Machine, optimizer: Optimizer, name: str, given: Arguments, node: ast.Call) -> Value:
     """`step`, `state_dict`, `load_state_dict` and `add_param_group` of an optimizer."""
     if name == "step":
+        cuts.stepped(m, optimizer, node)
         moment = m.hazards.step(optimizer, node)
         for kept in optimizer.borrowers:
             borrowed = State("optimizer", optimizer, (optimizer.storage,), (kept,))
@@ -164,6 +165,7 @@ def backward(m: Machine, loss: Value, given: Arguments, node: ast.Call) -> None:
     for one in losses:
         m.hazards.used(one, node, backward=True)
         cuts.backward(m, one, node)
+        m.backwards.append(one)
         if not keeps:
             m.past.forget_saves(one)
 

@@ -12,7 +12,7 @@ from tensafe.static.values import LIKELY, NONE, THING, Instance, Layer, Memory, 
 _TRAINS = ("train", "fit", "optimi", "epoch", "update", "step")
 
 
-def unknown(m: Machine, given: Arguments, name: str = "", receiver: Value = NONE) -> Value:
+def unknown(m: Machine, given: Arguments, name: str = "", receiver: Value = NONE) -> Memory:
     """The result of something that cannot be looked into."""
     values = given.all
     if name:

@@ -242,7 +242,7 @@ class Layer(Value):
 class Optimizer(Value):
     """An optimizer: the storages it steps, and one of its own for its state."""
 
-    __slots__ = ("borrowers", "fused", "made", "name", "storage", "storages")
+    __slots__ = ("borrowers", "fused", "made", "name", "seen", "storage", "storages")
 
     def __init__(self, name: str, storages: tuple[int, ...], storage: int, fused: bool) -> None:
         self.name = name
@@ -250,6 +250,7 @@ class Optimizer(Value):
         self.storage = storage
         self.fused = fused
         self.made = 0  # when, in program order
+        self.seen = 0  # how many backwards there were at its last step
         self.borrowers: list[Moment] = []  # where another optimizer took this one's state as its own
 
 
