@@ -150,3 +150,34 @@ def test_kernels_with_habits_of_their_own_stay_silent(code: str, tmp_path: Path)
     record = watch(code, tmp_path)
     assert loud(record) == []
     assert "raised" not in record.summary
+
+
+def test_an_optimizer_step_is_the_line_of_its_writes_and_a_closure_has_its_own(tmp_path: Path) -> None:
+    record = watch(
+        """
+        model = nn.Linear(2, 1)
+        for optimizer in (torch.optim.AdamW(model.parameters()), torch.optim.LBFGS(model.parameters(), max_iter=1)):
+            before = model(torch.ones(1, 2, requires_grad=True)).sum()
+
+            def closure():
+                hidden = model(torch.ones(1, 2)).tanh()
+                F.relu(hidden, inplace=True)
+                try:
+                    hidden.sum().backward()
+                except RuntimeError:
+                    pass
+                optimizer.zero_grad()
+                loss = model(torch.ones(1, 2)).sum()
+                loss.backward()
+                return loss
+
+            closure()
+            optimizer.step(closure)
+            try:
+                before.backward()
+            except RuntimeError:
+                pass
+        """,
+        tmp_path,
+    )
+    assert sorted({*lines(record, "TS201")}) == ["F.relu(hidden, inplace=True)", "optimizer.step(closure)"]

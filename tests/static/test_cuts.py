@@ -88,6 +88,96 @@ def inner(model, x, y, lr):
     grads = torch.autograd.grad(loss, model.parameters(), create_graph=True)
     return [p - lr * g for p, g in zip(model.parameters(), grads)]
 """,
+    "total_of_numbers_wrapped": """
+net = nn.Linear(2, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+total = 0.0
+for _ in range(4):
+    total += F.mse_loss(net(torch.rand(3, 2)), torch.rand(3, 1)).item()
+loss = torch.tensor(total / 4, requires_grad=True)  # finds TS205
+opt.zero_grad()
+loss.backward()
+opt.step()
+""",
+    "wrapped_without_a_graph": """
+net = nn.Linear(2, 1)
+x = torch.rand(3, 2)
+with torch.no_grad():
+    out = net(x)
+loss = out.mean()
+from torch.autograd import Variable
+loss = Variable(torch.tensor(loss.item()), requires_grad=True)
+loss.backward()
+""",
+    "float_tensor_of_losses": """
+net = nn.Linear(2, 1)
+out = net(torch.rand(3, 2))
+loss = torch.FloatTensor([out.mean(), out.std()]).sum()  # finds TS205
+loss.requires_grad = True
+loss.backward()
+""",
+    "log_probs_of_an_episode": """
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+    def forward(self, x):
+        return F.softmax(self.fc(x), dim=-1)
+policy = Policy()
+opt = torch.optim.Adam(policy.parameters())
+def finish(log_probs, rewards):
+    returns = torch.tensor(rewards)
+    loss = -(torch.tensor(log_probs) * returns).sum()  # finds TS205
+    loss.requires_grad_()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+lp, rs = [], []
+for _ in range(5):
+    m = torch.distributions.Categorical(policy(torch.rand(3)))
+    a = m.sample()
+    lp.append(m.log_prob(a))
+    rs.append(1.0)
+finish(lp, rs)
+""",
+    "checkpoint_of_raw_input": """
+from torch.utils.checkpoint import checkpoint
+body = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+head = nn.Linear(4, 1)
+x = torch.rand(2, 4)
+head(checkpoint(body, x, use_reentrant=True)).sum().backward()  # finds TS205
+x.requires_grad_(True)
+head(checkpoint(body, x, use_reentrant=True)).sum().backward()
+""",
+    "generator_scored_on_detached": """
+G = nn.Linear(2, 4)
+D = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
+g_opt = torch.optim.Adam(G.parameters())
+z, real = torch.rand(3, 2), torch.rand(3, 4)
+fake = G(z)
+g_loss = F.binary_cross_entropy_with_logits(D(fake.detach()), torch.ones(3, 1))  # finds TS205
+g_opt.zero_grad()
+g_loss.backward()
+g_opt.step()
+""",
+    "codebook_with_straight_through": """
+enc = nn.Linear(4, 2)
+emb = nn.Embedding(8, 2)
+z = enc(torch.rand(3, 4))
+idx = torch.cdist(z, emb.weight).argmin(1)
+q = emb(idx)
+loss = F.mse_loss(q, z.detach()) + 0.25 * F.mse_loss(z, q.detach())
+q = z + (q - z).detach()
+(loss + q.sum()).backward()
+""",
+    "distillation": """
+student, teacher = nn.Linear(3, 3), nn.Linear(3, 3)
+x = torch.rand(2, 3)
+loss = F.mse_loss(student(x), teacher(x).detach())
+loss.backward()
+for p, t in zip(student.parameters(), teacher.parameters()):
+    t.data.mul_(0.99).add_(p.data, alpha=0.01)
+""",
 }
 
 

@@ -208,6 +208,83 @@ class Agent:
         loss.backward()
         self.optimizer.step()
 """,
+    "teacher_that_is_the_model": """
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+        self.teacher = model.to("cpu")  # finds TS102
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+    def step(self, x):
+        with torch.no_grad():
+            t = self.teacher(x)
+        loss = F.mse_loss(self.model(x), t)
+        loss.backward()
+        self.optimizer.step()
+""",
+    "federated_round_with_copies": """
+class Server:
+    def __init__(self):
+        self.model = nn.Linear(2, 2)
+    def broadcast(self):
+        return self.model.state_dict()
+class Client:
+    def __init__(self, model):
+        self.model = model
+    def round(self, weights, x, y):
+        self.model.load_state_dict(weights)
+        opt = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        F.mse_loss(self.model(x), y).backward()
+        opt.step()
+        return self.model.state_dict()
+server = Server()
+clients = [Client(copy.deepcopy(server.model)) for _ in range(3)]
+replies = [c.round(server.broadcast(), torch.rand(2, 2), torch.rand(2, 2)) for c in clients]
+server.model.load_state_dict({k: sum(r[k] for r in replies) / 3 for k in replies[0]})
+""",
+    "proximal_term": """
+model = nn.Linear(2, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+w0 = [p.data for p in model.parameters()]  # finds TS102
+for _ in range(3):
+    loss = model(torch.rand(1, 2)).sum()
+    for p, q in zip(model.parameters(), w0):
+        loss = loss + (p - q).pow(2).sum()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    "state_dict_shallow_copied": """
+model = nn.Linear(2, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+before = copy.copy(model.state_dict())  # finds TS102
+model(torch.rand(1, 2)).sum().backward()
+opt.step()
+after = model.state_dict()
+delta = {k: after[k] - before[k] for k in after}
+""",
+    "checkpoint_saved_at_once": """
+model = nn.Linear(2, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.rand(1, 2)).sum().backward()
+opt.step()
+checkpoint = {"model": model.state_dict(), "opt": opt.state_dict()}
+torch.save(checkpoint, "x.pt")
+opt.step()
+""",
+    "checkpoint_kept_and_restored": """
+model = nn.Linear(2, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+checkpoint = {"model": model.state_dict(), "epoch": 1}  # finds TS102
+model(torch.rand(1, 2)).sum().backward()
+opt.step()
+model.load_state_dict(checkpoint["model"])
+""",
+    "weights_swapped_for_evaluation": """
+def evaluate(model, ema_weights, loader):
+    saved = model.state_dict()  # finds TS102
+    model.load_state_dict(ema_weights)
+    score = run(model, loader)
+    model.load_state_dict(saved)
+    return score
+""",
 }
 
 

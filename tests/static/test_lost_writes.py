@@ -54,6 +54,36 @@ x[m].clamp_(max=0.9)  # finds TS106
 x.masked_select(m).zero_()  # finds TS106
 y = x[m].clamp_(max=0.9)
 """,
+    "rows_and_columns_by_index": """
+probs = torch.rand(8, 5)
+top = probs.topk(2, dim=1)[1]
+rows = torch.arange(8).unsqueeze(1)
+probs[rows, top].zero_()  # finds TS106
+""",
+    "array_by_sorted_index": """
+boxes = np.random.rand(5, 4)
+idx = np.argsort(boxes[:, 0])
+boxes[idx][0] = 0  # finds TS106
+boxes[idx[0]][0] = 0
+""",
+    "masked_slice_copied_into": """
+h = torch.zeros(3, 4)
+mask = torch.tensor([True, False, True])
+h[mask][:, 1:3].copy_(torch.ones(2, 2))  # finds TS106
+h[0][1] = 2
+h[:2][0] = 2
+h[None][0] = 1
+""",
+    "pruned_rows": """
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(4, 4))
+    def prune(self, keep):
+        order = self.weight.abs().sum(1).argsort()
+        self.weight.data[order[:2]].zero_()  # finds TS106
+        self.weight.data[order[:2]] = 0
+""",
 }
 
 

@@ -81,7 +81,8 @@ STATEMENTS = [
     )
 )
 def test_random_programs(rows: list[tuple[str, str, str]]) -> None:
-    head = "import torch\nmodel = torch.nn.Linear(2, 2)\nopt = torch.optim.SGD(model.parameters(), lr=1)\nx = y = model(1)\n"
+    head = "import torch\nmodel = torch.nn.Linear(2, 2)\nx = y = model(1)\n"
+    head += "opt = torch.optim.SGD(model.parameters(), lr=1)\n"
     targets = {"x", "y", "x.data", "x[0]"}
     lines = [form.format(a=a if a in targets else "x", b=b) for form, a, b in rows]
     text = head + "\n".join(lines)

@@ -207,6 +207,153 @@ class Gan:
         g_loss.backward()
         self.optG.step()
 """,
+    "attention_masked_in_place": """
+class Attn(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(d, d), nn.Linear(d, d), nn.Linear(d, d)
+    def forward(self, x, mask=None):
+        a = torch.softmax(self.q(x) @ self.k(x).transpose(-1, -2), -1)
+        if mask is not None:
+            a[mask] = 0  # finds TS201
+        return a @ self.v(x)
+""",
+    "dropout_in_place_after_tanh": """
+net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Dropout(0.5, inplace=True))
+y = net(torch.rand(2, 4))  # finds TS201
+y.sum().backward()
+""",
+    "relu_in_place_after_layers": """
+net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 4), nn.ReLU(True))
+y = net(torch.rand(2, 4))
+y.sum().backward()
+""",
+    "memory_bank_updated": """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.register_buffer("memory", torch.randn(16, 4))
+    def forward(self, x):
+        q = self.fc(x)
+        logits = q @ self.memory.t()
+        self.memory[:2] = q.detach()  # finds TS201
+        return logits
+""",
+    "memory_bank_cloned": """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.register_buffer("memory", torch.randn(16, 4))
+    def forward(self, x):
+        q = self.fc(x)
+        logits = q @ self.memory.clone().t()
+        self.memory[:2] = q.detach()
+        return logits
+""",
+    "ratio_clamped_in_place": """
+def ppo(policy, obs, act, adv, old, opt):
+    logp = policy(obs).log_softmax(-1).gather(1, act).squeeze(1)
+    ratio = (logp - old).exp()
+    clipped = ratio.clamp_(0.8, 1.2)  # finds TS201
+    loss = -torch.min(ratio * adv, clipped * adv).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "actor_and_critic": """
+actor = nn.Linear(3, 2)
+critic = nn.Linear(3, 1)
+opt_a = torch.optim.Adam(actor.parameters())
+opt_c = torch.optim.Adam(critic.parameters())
+for _ in range(5):
+    s = torch.rand(4, 3)
+    v = critic(s)
+    q = critic(torch.rand(4, 3))
+    loss_c = (v - 1).pow(2).mean()
+    opt_c.zero_grad()
+    loss_c.backward()
+    opt_c.step()
+    adv = (q - v).detach()
+    loss_a = -(actor(s).log_softmax(-1)[:, 0] * adv.squeeze(1)).mean()
+    opt_a.zero_grad()
+    loss_a.backward()
+    opt_a.step()
+""",
+    "product_input_scaled": """
+W = nn.Parameter(torch.rand(3, 3))
+x = torch.rand(2, 3)
+y = x @ W
+W.data.clamp_(-0.1, 0.1)
+x.mul_(2)  # finds TS201
+y.sum().backward()
+""",
+    "out_argument": """
+w = torch.rand(3, requires_grad=True)
+s = torch.sqrt(w)
+torch.add(s, 1, out=s)  # finds TS201
+s.sum().backward()
+""",
+    "array_out_argument": """
+w = torch.rand(3, requires_grad=True)
+s = w.sigmoid()
+a = s.data.numpy()
+np.multiply(a, 2, out=a)  # finds TS202
+s.sum().backward()
+""",
+    "tensor_over_array": """
+w = torch.rand(3, requires_grad=True)
+s = w.exp()
+view = torch.from_numpy(s.detach().numpy())
+view[0] = 0  # finds TS201
+s.sum().backward()
+""",
+    "residual_onto_relu": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 4, 3, padding=1)
+        self.conv2 = nn.Conv2d(4, 4, 3, padding=1)
+        self.bn = nn.BatchNorm2d(4)
+    def forward(self, x):
+        x = F.relu(self.bn(self.conv1(x)))
+        res = x
+        x = self.conv2(x)
+        res += x  # finds TS201
+        return res
+""",
+    "residual_onto_norm": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 4, 3, padding=1)
+        self.conv2 = nn.Conv2d(4, 4, 3, padding=1)
+        self.bn = nn.BatchNorm2d(4)
+        self.relu = nn.ReLU(inplace=True)
+    def forward(self, x):
+        res = x
+        out = self.relu(self.bn(self.conv1(x)))
+        out = self.bn(self.conv2(out))
+        out += res
+        return self.relu(out)
+""",
+    "gate_written_in_a_step": """
+class GRU(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.gates, self.cand, self.n = nn.Linear(2 * n, 2 * n), nn.Linear(2 * n, n), n
+    def step(self, x, h):
+        z, r = torch.sigmoid(self.gates(torch.cat([x, h], 1))).chunk(2, 1)
+        r *= h  # finds TS201
+        c = torch.tanh(self.cand(torch.cat([x, r], 1)))
+        return (1 - z) * h + z * c
+    def forward(self, xs):
+        h = xs.new_zeros(xs.size(1), self.n)
+        for x in xs:
+            h = self.step(x, h)
+        return h
+""",
 }
 
 

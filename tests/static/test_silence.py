@@ -165,6 +165,28 @@ class Net(nn.Module):
         w.zero_()
         return z + y
 """,
+    "one of two encoders": """
+class Plain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(4)
+    def forward(self, x):
+        return self.norm(x)
+class Masked(nn.Module):
+    def forward(self, x):
+        x[x > 5] = 0
+        return x
+class Model(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        if config.stable:
+            self.encoder = Plain()
+        else:
+            self.encoder = Masked()
+    def forward(self, x):
+        return self.encoder(self.fc(x))
+""",
 }
 
 

@@ -23,7 +23,7 @@ from tensafe.runtime.ownership import Ownership
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.saved import Saved, make_pack, make_unpack
 from tensafe.runtime.violation import message
-from tensafe.runtime.writers import Writers
+from tensafe.runtime.writers import Stepping, Writers
 
 Ask = Callable[[Call, History], None]
 NotChecked = Callable[[str, str], None]
@@ -64,7 +64,10 @@ class Engine:
         self._backwards = Backwards(self._cuts, guarded)
         functions = Functions(self._cuts, guarded)
         graph_values = self._backwards.graph_values
-        writers = Writers(Temporaries(ask), graph_values.entries, functions.graph_dropped, self._failed)
+        self._stepping = Stepping()
+        writers = Writers(
+            Temporaries(ask), graph_values.entries, functions.graph_dropped, self._failed, self._stepping
+        )
         self._hooks = (make_pack(self._failed), make_unpack(self._changed))
         self._guest = Guest(self._hooks, not_checked)
         self._parts = (
@@ -97,12 +100,15 @@ class Engine:
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         try:
+            closure = args[1] if len(args) > 1 else kwargs.get("closure")
+            self._stepping.begin(user_place(2) if closure is None else None)
             self._cuts.step(optimizer)
         except Exception as error:
             self._failed("an optimizer step", error)
 
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         try:
+            self._stepping.end()
             self._ownership.stepped(optimizer, user_place(2))
         except Exception as error:
             self._failed("an optimizer step", error)
@@ -120,6 +126,8 @@ class Engine:
             node: Any = torch._C._current_autograd_node()
             reader = node.name() if node is not None else "a backward"
             if not counted and _is_benign(saved, reader):
+                if saved.ledger is not None:
+                    saved.ledger.benign = not saved.tensor.requires_grad
                 return
             call, history = _backward_facts(saved, counted, reader)
             self._ask(call, history)

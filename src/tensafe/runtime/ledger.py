@@ -47,15 +47,19 @@ class Event(NamedTuple):
 class Ledger:
     """The past of one storage; lives on the storage's own Python object and dies with it."""
 
-    __slots__ = ("aliased", "exported", "generation", "id", "lazy", "write")
+    __slots__ = ("benign", "exported", "generation", "id", "lazy", "raw")
 
     def __init__(self) -> None:
         self.id = StorageId(next(_ids))
-        self.write: Write | None = None
+        self.raw: tuple[str, CodeType | None, int, int, int] | None = None  # the fields of the last `Write`
         self.generation = 0  # moves when the storage starts a new copy-on-write life
         self.lazy = True  # whether a copy-on-write clone of it can be made
+        self.benign = False  # kernels write it behind the counter by design: running statistics
         self.exported: Event | None = None  # the last array or pointer handed out
-        self.aliased: Event | None = None  # the last `detach()` or `.data` of it
+
+    @property
+    def write(self) -> Write | None:
+        return Write(*self.raw) if self.raw is not None else None
 
 
 def ledger_of(tensor: torch.Tensor) -> Ledger:

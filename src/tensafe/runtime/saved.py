@@ -75,7 +75,9 @@ def make_pack(on_failure: Callable[[str, Exception], None]) -> Callable[[torch.T
                 ledger = storage.__dict__[key] = Ledger()
             clone = None
             large = storage.nbytes() > RATIO_FROM_NBYTES
-            if ledger.lazy and ledger.exported is None and not (large and _tiny_view(kept, storage)):
+            if ledger.benign:
+                pass
+            elif ledger.lazy and ledger.exported is None and not (large and _tiny_view(kept, storage)):
                 if not is_cow(kept):
                     ledger.generation += 1
                 try:

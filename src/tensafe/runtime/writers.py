@@ -9,13 +9,15 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
 
 from tensafe.runtime import ledger as ledgers
 from tensafe.runtime.discarded import Temporaries, temporary_counts
-from tensafe.runtime.frames import INTERNAL
+from tensafe.runtime.frames import INTERNAL, Place, user_place
 from tensafe.runtime.ledger import Ledger, Write
 from tensafe.runtime.patches import Patches
 
@@ -58,11 +60,13 @@ class Writers:
         graph_values: dict[int, Any],
         on_graph_argument: OnGraphArgument,
         on_failure: OnFailure,
+        stepping: Stepping,
     ) -> None:
         self._temporaries = temporaries
         self._graph_values = graph_values
         self._on_graph_argument = on_graph_argument
         self._on_failure = on_failure
+        self._stepping = stepping
         self._method_count, self._slot_count = temporary_counts()
 
     def install(self, patches: Patches) -> None:
@@ -87,7 +91,7 @@ class Writers:
             self._temporaries.written,
             self._on_graph_argument,
         )
-        on_failure, new = self._on_failure, tuple.__new__
+        on_failure, place_of = self._on_failure, self._stepping.place_of
         plain, function_modes = PLAIN, torch._C._len_torch_function_stack
 
         def writer(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -97,20 +101,21 @@ class Writers:
                 return result
             try:
                 frame: Any = getframe(1)
-                direct = not INTERNAL[frame.f_code.co_filename]
-                while frame is not None and INTERNAL[frame.f_code.co_filename]:
-                    frame = frame.f_back
+                code = frame.f_code
                 own = self.untyped_storage().__dict__
                 ledger = own.get(key)
                 if ledger is None:
                     ledger = own[key] = Ledger()
-                code, offset = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
-                ledger.write = write = new(Write, (label, code, offset, order, id(self)))
-                references = getrefcount(self) - (result is self)
-                if direct and references <= most:
-                    written(self, write, args, references - temporary)
+                if not INTERNAL[code.co_filename]:
+                    ledger.raw = raw = (label, code, frame.f_lasti, order, id(self))
+                    references = getrefcount(self) - (result is self)
+                    if references <= most:
+                        written(self, Write(*raw), args, references - temporary)
+                else:
+                    code, offset = place_of(frame)
+                    ledger.raw = raw = (label, code, offset, order, id(self))
                 if graph_values:
-                    on_graph_argument(self, write, args)
+                    on_graph_argument(self, Write(*raw), args)
             except NotImplementedError:
                 pass  # no storage to speak of: a functorch wrapper, a sparse tensor
             except Exception as error:
@@ -156,15 +161,38 @@ class Writers:
 
 def record(label: str, targets: Iterable[Any], order: int) -> None:
     """Enter one write into the ledgers of all its targets; called directly by a wrapper."""
-    frame: Any = sys._getframe(2)
-    while frame is not None and INTERNAL[frame.f_code.co_filename]:
-        frame = frame.f_back
-    code, offset = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
     if torch._C._len_torch_function_stack():
         return
+    code, offset = user_place(3) or (None, 0)
     for tensor in targets:
         if type(tensor) in PLAIN:
-            ledgers.ledger_of(tensor).write = Write(label, code, offset, order, id(tensor))
+            ledgers.ledger_of(tensor).raw = (label, code, offset, order, id(tensor))
+
+
+class Stepping:
+    """The line whose optimizer step runs: found once a step, not once for each of its hundreds of writes."""
+
+    def __init__(self) -> None:
+        self._place: Place | None = None
+        self._optimizers = str(Path(torch.optim.__file__).parent)
+
+    def begin(self, place: Place | None) -> None:
+        self._place = place
+
+    def end(self) -> None:
+        self._place = None
+
+    def _is_optimizer(self, filename: str) -> bool:
+        return filename.startswith(self._optimizers)
+
+    def place_of(self, frame: FrameType | None) -> tuple[CodeType | None, int]:
+        """The user's line above an internal frame."""
+        place = self._place
+        if place is not None and frame is not None and self._is_optimizer(frame.f_code.co_filename):
+            return place
+        while frame is not None and INTERNAL[frame.f_code.co_filename]:
+            frame = frame.f_back
+        return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
 
 
 def _fused_targets(args: tuple[Any, ...]) -> Iterator[Any]:

@@ -33,7 +33,9 @@ from tensafe.static.values import (
 Called = Callable[[Machine, Any, Arguments, ast.Call], Value]
 Named = Callable[[Machine, Any, str, Arguments, ast.Call], Value]
 # What a function is handed to compute with, and to train where it calls backward.
-_NETWORK = re.compile(r"(^|[._])(model|net|network|policy|actor|critic|generator|discriminator|encoder|decoder)$|_net$")
+_NETWORK = re.compile(
+    r"(^|[._])(model|net|network|policy|actor|critic|generator|discriminator|encoder|decoder)$|_net$"
+)
 _LOSS = re.compile(r"loss|criteri|mse|l1|kl|dist|entropy|metric|log")
 CALLED: dict[type, Called] = {}  # by the type of what is called
 METHODS: dict[type, Named] = {}  # by the type of the receiver of a built-in method
@@ -137,7 +139,7 @@ def _each(m: Machine, choice: Choice, act: object) -> Value:
     results = []
     assert callable(act)
     for number, option in enumerate(choice.options):
-        with m.arm((id(choice), number), True):
+        with m.arm(id(choice), number):
             results.append(act(option))
     return join_all(results)
 

@@ -12,7 +12,6 @@ from tensafe.static.unknowns import unknown
 from tensafe.static.values import (
     NONE,
     NOTHING_KNOWN,
-    Choice,
     Constant,
     Mapping,
     Sequence,
@@ -129,7 +128,3 @@ def _update(receiver: Mapping, given: Arguments) -> None:
             receiver.items.update(value.items)
             if value.rest is not None:
                 receiver.rest = join(receiver.rest, value.rest) if receiver.rest else value.rest
-
-
-def options(value: Value) -> tuple[Value, ...]:
-    return value.options if type(value) is Choice else (value,)

@@ -7,7 +7,7 @@ import ast
 from tensafe.ops import words
 from tensafe.static.machine import Machine
 from tensafe.static.source import Source
-from tensafe.static.values import Choice, Class, Constant, Frame, Function, Library, Scope, Value
+from tensafe.static.values import Class, Constant, Frame, Function, Library, Scope, Value
 
 _KINDS = {
     "torch.autograd.Function": "function",
@@ -162,8 +162,3 @@ def declare(m: Machine, body: list[ast.stmt]) -> None:
             for target in statement.targets:
                 if isinstance(target, ast.Name):
                     m.bind(m.frame.scope, target.id, Constant(statement.value.value))
-
-
-def options(value: Value) -> tuple[Value, ...]:
-    """The values that a value may be."""
-    return value.options if type(value) is Choice else (value,)

@@ -15,7 +15,6 @@ from tensafe.static.past import moment as make_moment
 from tensafe.static.project import Project
 from tensafe.static.source import Source
 from tensafe.static.values import (
-    LIKELY,
     NO,
     NOTHING_KNOWN,
     THING,
@@ -84,8 +83,8 @@ class Machine:
     # Branches
 
     @contextmanager
-    def arm(self, key: object, taken: bool) -> Iterator[Journal]:
-        """Interpret on the path where the condition `key` is `taken`; yields the names bound meanwhile."""
+    def arm(self, key: object, taken: int) -> Iterator[Journal]:
+        """Interpret on the path where the condition `key` took this arm; yields the names bound meanwhile."""
         outer_path, outer_journal = self.path, self.journal
         journal: Journal = []
         self.path = (*outer_path, (key, taken))
@@ -168,13 +167,6 @@ class Machine:
     def statement_is(self, node: ast.expr) -> bool:
         """Whether this expression is all of the statement at work, so that its value is dropped."""
         return isinstance(self.statement, ast.Expr) and self.statement.value is node
-
-    def likely(self, *values: Value) -> int:
-        """The strongest graph state among these."""
-        return max((value.grad for value in values if type(value) is Memory), default=NO)
-
-    def is_likely(self, memory: Memory) -> bool:
-        return memory.grad >= LIKELY
 
 
 EXPRESSIONS: dict[type, Callable[[Machine, ast.expr], Value]] = {}

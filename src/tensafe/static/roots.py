@@ -75,6 +75,7 @@ def _attempt(m: Machine, budget: int, act: object) -> None:
     m.calling.clear()
     m.called_from.clear()
     m.hazards.pending.clear()
+    m.past.saves.clear()
     m.second_order.clear()
     m.backwards.clear()
     frame = m.frame

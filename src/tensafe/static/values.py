@@ -298,4 +298,5 @@ class Frame:
         self.trusted = False  # what it returns goes into a backward
 
 
-Path = tuple[tuple[object, bool], ...]
+Path = tuple[tuple[object, int], ...]
+"""The decisions taken so far: each condition, and which of its arms."""
