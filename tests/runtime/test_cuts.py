@@ -183,6 +183,50 @@ MEANT = {
             p.data.sub_(p.grad)
             own.grad = p.grad.clone()
         """,
+    "encoder gives the start of an inversion": """
+        encoder, decoder = net["policy"], nn.Linear(2, 2)
+        z = torch.tensor(encoder(x), requires_grad=True)
+        optimizer = optimize([z])
+        for _ in range(2):
+            optimizer.zero_grad()
+            decoder(z).pow(2).sum().backward()
+            optimizer.step()
+        """,
+    "late training of a logged head": """
+        optimizer = optimize(net.parameters())
+        for i in range(70):
+            v, p = net["value"](x).pow(2).mean(), net["policy"](x).pow(2).mean()
+            shown = torch.tensor([v, p])
+            optimizer.zero_grad()
+            (v if i < 65 else v + p).backward()
+            optimizer.step()
+        optimizer.zero_grad()
+        """,
+    "closure": """
+        scale = nn.Parameter(torch.ones(1))
+        before = (net["value"](x).detach() * scale).sum().item()
+        net["policy"](x).sum().backward()
+        optimize(net["policy"].parameters()).step()
+        optimizer = torch.optim.LBFGS([scale], max_iter=2)
+        def closure():
+            optimizer.zero_grad()
+            loss = (net["value"](x).detach() * scale).pow(2).sum()
+            loss.backward()
+            return loss
+        optimizer.step(closure)
+        optimizer.zero_grad()
+        """,
+    "optimizer in backward": """
+        optimizers = {p: optimize([p]) for p in net["value"].parameters()}
+        def step(p):
+            optimizers[p].step()
+            optimizers[p].zero_grad()
+        for p in optimizers:
+            p.register_post_accumulate_grad_hook(step)
+        loss = net["value"](x).pow(2).sum()
+        shown = torch.tensor([loss]), loss.item()
+        loss.backward()
+        """,
     "mark_dirty": """
         class Double(torch.autograd.Function):
             @staticmethod

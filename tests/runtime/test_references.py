@@ -43,9 +43,9 @@ USED_AS_A_COPY = {
         "start = [p for p in model.parameters()]",
         "step(); sum((p - q).norm() for p, q in zip(model.parameters(), start))",
     ),
-    "compared with a detached list": (
+    "subtracted from a detached list": (
         "start = [p.detach() for p in model.parameters()]",
-        "step(); all(torch.equal(p, q) for p, q in zip(model.parameters(), start))",
+        "step(); sum((p - q).norm() for p, q in zip(model.parameters(), start))",
     ),
     "subtracted from a state": (
         "old = model.state_dict()",
@@ -76,6 +76,24 @@ MEANT = {
     "        e.data.mul_(0.9).add_(p.data - e.data)",
     "new optimizer takes over": "new = torch.optim.Adam(model.parameters(), lr=0.01)\n"
     "new.load_state_dict(optimizer.state_dict())\nmodel(torch.ones(4, 2)).sum().backward()\nnew.step()",
+    "tied weights are compared": "ps = list(model.parameters()); step()\n"
+    "assert torch.equal(model[0].weight, ps[0])",
+    "all pairs": "ps = [p for p in model.parameters() if p.ndim == 2]; step()\n"
+    "[torch.dist(p.mean(), q.mean()) for p in ps for q in ps]\n"
+    "ws = list(nn.Linear(2, 2).parameters()); [p.sum() - q.sum() for p in ws for q in ws]\n"
+    "fs = list(model[0].parameters()); step(); [(p - q).sum() for p in fs[:1] for q in (p, p + 1)]",
+    "some entries replaced after training": "state = model.state_dict(); step()\n"
+    "state['1.weight'] = torch.zeros(1, 3); model.load_state_dict(state)",
+    "loaded twice": "state = model.state_dict()\n"
+    "for net in (model, copy.deepcopy(model), model): net.load_state_dict(state)",
+    "written through data of the reference": "state = model.state_dict()\n"
+    "for value in state.values(): value.data.add_(1)\n"
+    "model.load_state_dict(state)",
+    "device names": "for _ in range(2):\n    net = model.to('cpu')\n    step()\n    cpu_net = model.cpu()",
+    "a live matrix and its transpose": "w = nn.Parameter(torch.rand(3, 3)); v = w.detach()\n"
+    "w.data.clamp_(0, 1); (v - v.t()).norm()",
+    "an equality test shows that it is live": "state = model.state_dict(); step()\n"
+    "assert torch.equal(state['0.weight'], model[0].weight)",
     "moved twice under one name": "model = model.to('cpu'); model = model.float(); step()",
     "a difference of a value with itself": "x = torch.ones(3); (x - x).sum()\n"
     "w = model[0].weight; (w - w).sum()",

@@ -51,6 +51,11 @@ class Cut:
     holders: list[Trained] = field(default_factory=list)
     told: bool = False
 
+    @property
+    def may_be_told(self) -> bool:
+        """Whether it can still become a finding: then no gradient of its leaves may be overlooked."""
+        return self.strength >= Strength.REBUILT or bool(self.holders)
+
     def look(self, reached: set[int]) -> list[torch.Tensor]:
         """The leaves that are still idle; those that got a gradient are dropped for good."""
         waiting, alive = [], []
@@ -130,7 +135,7 @@ class Cuts:
         for cut in self._cuts:
             if not cut.idle:
                 continue
-            if cut.backwards < LOOKS_OFTEN or cut.backwards % 64 == 0:
+            if cut.may_be_told or cut.backwards < LOOKS_OFTEN:
                 idle = cut.look(reached)
                 rebuilt = cut.strength is Strength.REBUILT and not self._steps and not cut.partly
                 if idle and rebuilt and cut.backwards < LOOKS_A_SITE:
@@ -178,17 +183,22 @@ class Cuts:
             trained.parameters = {id(parameter) for parameter in parameters}
         if not trained.fed:
             trained.fed = any(parameter.grad is not None for parameter in parameters)
-        if trained.steps < LOOKS_OFTEN:
+        if trained.steps < LOOKS_OFTEN or any(cut.holders for cut in self._cuts):
             self._hold(trained)
 
     def _hold(self, trained: Trained) -> None:
         for cut in self._cuts:
-            if not cut.idle or not cut.backwards:
-                continue
-            held = [leaf for leaf in cut.look(set()) if id(leaf) in trained.parameters]
-            if held and trained not in cut.holders:
+            held = [leaf for leaf in cut.look(set()) if id(leaf) in trained.parameters] if cut.idle else []
+            if held and cut.backwards and trained not in cut.holders:
                 cut.holders.append(trained)
                 cut.label = names.label(held)
+
+    def stepped(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimizer stepped; a closure may have made the gradients meanwhile."""
+        trained = self._optimizers.get(optimizer)
+        if trained is not None and not trained.fed:
+            groups = optimizer.param_groups
+            trained.fed = any(parameter.grad is not None for group in groups for parameter in group["params"])
 
     def finish(self) -> None:
         """The program ended: report the cuts behind which parameters starved from first to last."""

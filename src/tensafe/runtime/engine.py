@@ -94,6 +94,7 @@ class Engine:
             handle.remove()
         self._patches.undo()
         try:
+            self._ownership.finish()
             self._cuts.finish()
         except Exception as error:
             self._failed("graph cuts", error)
@@ -109,6 +110,7 @@ class Engine:
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         try:
             self._stepping.end()
+            self._cuts.stepped(optimizer)
             self._ownership.stepped(optimizer, user_place(2))
         except Exception as error:
             self._failed("an optimizer step", error)

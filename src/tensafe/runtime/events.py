@@ -100,8 +100,12 @@ class Events:
     def _data_property(self) -> property:
         descriptor: Any = torch._C.TensorBase.data
         cut = self._guarded("Tensor.data", self._cuts.cut)
+        touch = self._guarded("Tensor.data", self._ownership.touched)
+        kept = self._ownership.kept_entries
 
         def get(self: Any) -> Any:
+            if kept and id(self) in kept:
+                touch(self)
             if _has_graph(self):
                 cut("Tensor.data", (self,), Strength.ALIASED, place=user_place(2))
             return descriptor.__get__(self)
@@ -113,16 +117,15 @@ class Events:
 
     def _rebuild(self, call: Wrapped) -> Wrapped:
         @self._guarded.watcher("torch.tensor")
-        def watch(data: Any, requires_grad: bool) -> None:
+        def watch(data: Any) -> None:
             sources = graph_tensors(data)
             if sources:
-                strength = Strength.CERTAIN if requires_grad else Strength.REBUILT
-                self._cuts.cut("torch.tensor", sources, strength, place=user_place(4))
+                self._cuts.cut("torch.tensor", sources, Strength.REBUILT, place=user_place(4))
 
         def tensor(*args: Any, **kwargs: Any) -> Any:
             data = args[0] if args else kwargs.get("data")
             if isinstance(data, list | tuple | torch.Tensor):
-                watch(data, bool(kwargs.get("requires_grad")))
+                watch(data)
             return call(*args, **kwargs)
 
         return functools.update_wrapper(tensor, call)
@@ -172,11 +175,15 @@ class Events:
 
     def _load_state_dict(self, call: Wrapped) -> Wrapped:
         restoring = self._guarded("Module.load_state_dict", self._ownership.restoring)
+        restored = self._guarded("Module.load_state_dict", self._ownership.restored)
 
         def load_state_dict(self: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
-            if isinstance(state_dict, Mapping):
-                restoring(self, state_dict, user_place(2))
-            return call(self, state_dict, *args, **kwargs)
+            if not isinstance(state_dict, Mapping):
+                return call(self, state_dict, *args, **kwargs)
+            restoring(self, state_dict, user_place(2))
+            result = call(self, state_dict, *args, **kwargs)
+            restored(state_dict)
+            return result
 
         return functools.update_wrapper(load_state_dict, call)
 
@@ -223,6 +230,8 @@ class Events:
 
     def _compares(self, label: str, call: Wrapped) -> Wrapped:
         compared = self._guarded(label, self._ownership.compared)
+        differed = self._guarded(label, self._ownership.differed)
+        candidates = self._ownership.always_same
         tensors, function_modes = PLAIN, torch._C._len_torch_function_stack
         kept = self._ownership.kept_entries
 
@@ -232,6 +241,8 @@ class Events:
                 plain = type(left) in tensors and type(right) in tensors
                 if plain and (left is right or (kept and _same_elements(left, right))):
                     compared(label, left, right, user_place(2))
+                elif candidates:
+                    differed(user_place(2))
             return call(*args, **kwargs)
 
         return functools.update_wrapper(compare, call)
@@ -243,13 +254,16 @@ def _has_graph(tensor: torch.Tensor) -> bool:
 
 
 def _same_elements(left: torch.Tensor, right: torch.Tensor) -> bool:
-    if left.layout is not torch.strided or right.layout is not torch.strided:
-        return False
-    return (
-        left.untyped_storage() is right.untyped_storage()
-        and left.storage_offset() == right.storage_offset()
-        and left.shape == right.shape
-    )
+    try:
+        return (
+            left.layout is right.layout is torch.strided
+            and left.untyped_storage() is right.untyped_storage()
+            and left.storage_offset() == right.storage_offset()
+            and left.shape == right.shape
+            and left.stride() == right.stride()
+        )
+    except (NotImplementedError, RuntimeError):
+        return False  # a functorch wrapper has no storage of its own
 
 
 def _note_export(label: str, tensor: Any, places: Iterable[Any]) -> None:

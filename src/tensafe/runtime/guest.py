@@ -32,6 +32,7 @@ class Guest:
         self._active = False
         self._pid = os.getpid()
         self._modes = threading.local()
+        self._others_noted = False
 
     def install(self, patches: Patches) -> None:
         patches.wrap(torch.autograd.graph, "disable_saved_tensors_hooks", self._disable)
@@ -115,9 +116,10 @@ class Guest:
 
     def _own_hooks(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def enter(self_: Any) -> Any:
-            site = site_of(user_place(2))
-            where = f" (first at {os.path.basename(site.path)}:{site.line})" if site else ""
-            if self._active:
+            if self._active and not self._others_noted:
+                self._others_noted = True
+                site = site_of(user_place(2))
+                where = f" (first at {os.path.basename(site.path)}:{site.line})" if site else ""
                 why = f"the program's own hooks, or activation checkpointing, keep them{where}"
                 self._not_checked("tensors saved under other saved-tensor hooks", why)
             return call(self_)

@@ -5,6 +5,7 @@ used.
 from __future__ import annotations
 
 import ast
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,16 +22,32 @@ if TYPE_CHECKING:
     from tensafe.runtime.engine import Ask
 
 MOST_SITES = 1_000
+BOOLEAN = ("equal", "allclose")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Kept:
-    """A live reference: made by which call, where and when, and the version counter it then had."""
+    """A live reference: made by which call, where and when, and the version counter it then had.
+
+    `touched` says that `.data` of the reference itself was taken: a write through `.data` may be meant.
+    """
 
     op: str
     place: Place
     order: int
     version: int
+    touched: bool = False
+
+
+@dataclass(slots=True)
+class Pending:
+    """A line that compared a parameter with itself: a finding at the end, if it never compared anything else."""
+
+    op: str
+    kept: Kept
+    written: Moment
+    parameter: weakref.ref[torch.Tensor]
+    spoiled: bool = False
 
 
 class Ownership:
@@ -45,6 +62,7 @@ class Ownership:
         self._optimizers: WeakFacts[bool] = WeakFacts()
         self._adopted: list[tuple[WeakFacts[None], WeakFacts[None], Kept]] = []
         self._told: set[Place] = set()
+        self.always_same: dict[Place, Pending] = {}
 
     # --- moments that make a live reference
 
@@ -104,35 +122,61 @@ class Ownership:
         kept?
         """
         own: dict[str, torch.Tensor] | None = None
+        found: tuple[Kept, Moment, torch.Tensor] | None = None
         for name, source in state.items():
-            kept = self._kept.get(source) if isinstance(source, torch.Tensor) else None
-            if kept is None or kept.place in self._told:
+            if not isinstance(source, torch.Tensor):
                 continue
+            kept = self._kept.get(source)
+            if kept is None or kept.place in self._told:
+                return
             if own is None:
                 own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
             target = own.get(name)
             if target is None or not _same_storage(source, target):
-                continue
-            written = _write_since(kept, source, target)
+                return  # the author put something else there: the restore does change the module
+            written = _write_since(kept, source, target) if found is None else None
             if written is not None:
-                self._report(Kind.RESTORED, "Module.load_state_dict", kept, written, source, place)
-                return
+                found = kept, written, source
+        if found is not None:
+            self._report(Kind.RESTORED, "Module.load_state_dict", *found, place)
+
+    def restored(self, state: Mapping[str, Any]) -> None:
+        """`load_state_dict(state)` ended: what it copied, perhaps onto itself, is no write by somebody else."""
+        for source in state.values():
+            kept = self._kept.get(source) if isinstance(source, torch.Tensor) else None
+            if kept is not None:
+                kept.order = next(clock)
+
+    def touched(self, reference: torch.Tensor) -> None:
+        """`.data` of this tensor was taken."""
+        kept = self._kept.get(reference)
+        if kept is not None:
+            kept.touched = True
 
     def compared(self, op: str, left: torch.Tensor, right: torch.Tensor, place: Place | None) -> None:
         """Two tensors over the same elements were compared or subtracted."""
         if left is right:
-            self._compared_with_itself(op, left, place)
+            if not op.endswith(BOOLEAN):  # an equality test of one object with itself asks whether it is one
+                self._compared_with_itself(op, left, place)
             return
         for kept_tensor, live in ((right, left), (left, right)):
             kept = self._kept.get(kept_tensor)
             if kept is not None and kept.place not in self._told and self._kept.get(live) != kept:
                 written = _write_since(kept, kept_tensor, live)
                 if written is not None and _is_stored(kept.place):
-                    self._report(Kind.COMPARED, op, kept, written, kept_tensor, place)
+                    certainty = Certainty.OFTEN_MEANT if op.endswith(BOOLEAN) else Certainty.DID
+                    self._report(Kind.COMPARED, op, kept, written, kept_tensor, place, certainty)
                     return
 
+    def differed(self, place: Place | None) -> None:
+        """Two different tensors were compared here, so that comparing equal ones is not this line's whole life."""
+        if place in self.always_same:
+            self.always_same[place].spoiled = True
+
     def _compared_with_itself(self, op: str, parameter: torch.Tensor, place: Place | None) -> None:
-        if not isinstance(parameter, torch.nn.Parameter):
+        if not isinstance(parameter, torch.nn.Parameter) or place is None:
+            return
+        if place in self.always_same:
             return
         write = ledger_of(parameter).write
         if write is None:
@@ -146,8 +190,16 @@ class Ownership:
                     and _holds(module, parameter)
                 ):
                     kept = Kept(source, at, order, 0)
-                    self._report(Kind.COMPARED, op, kept, write_moment(write, 0, True), parameter, place)
+                    written = write_moment(write, 0, True)
+                    self.always_same[place] = Pending(op, kept, written, weakref.ref(parameter))
                     return
+
+    def finish(self) -> None:
+        """The program ended: report the lines that never compared anything but a parameter with itself."""
+        for place, pending in self.always_same.items():
+            if not pending.spoiled and pending.kept.place not in self._told:
+                parameter = pending.parameter()
+                self._report(Kind.COMPARED, pending.op, pending.kept, pending.written, parameter, place)
 
     def stepped(self, optimizer: torch.optim.Optimizer, place: Place | None) -> None:
         """An optimizer wrote its parameters and its state."""
@@ -175,20 +227,27 @@ class Ownership:
             places.clear()
             for at, order, op, binding in bindings[1:]:
                 first = bindings[0]
-                if binding.receiver == first[3].receiver and binding.target != first[3].target:
+                if binding.call == first[3].call and binding.target != first[3].target:
                     other = Moment(Kind.VIEWED, op, site_of(first[0]), first[1])
                     self._step_report(Kept(op, at, order, 0), place, Certainty.MAY, (other,))
 
     # --- asking
 
     def _report(
-        self, kind: Kind, op: str, kept: Kept, written: Moment, tensor: torch.Tensor, place: Place | None
+        self,
+        kind: Kind,
+        op: str,
+        kept: Kept,
+        written: Moment,
+        tensor: torch.Tensor | None,
+        place: Place | None,
+        certainty: Certainty = Certainty.DID,
     ) -> None:
         self._told.add(kept.place)
-        storage = ledger_of(tensor).id
+        storage = ledger_of(tensor).id if tensor is not None else StorageId(0)
         site = _list_site(kept.place) or site_of(kept.place)
         value = Value(frozenset({storage}), (Moment(Kind.KEPT, kept.op, site, kept.order),))
-        call = Call(kind, op, site_of(place), next(clock), {"kept": value})
+        call = Call(kind, op, site_of(place), next(clock), {"kept": value}, certainty)
         self._ask(call, LedgerHistory({storage: written}))
 
     def _step_report(
@@ -211,7 +270,7 @@ def _write_since(kept: Kept, reference: torch.Tensor, live: torch.Tensor) -> Mom
     """
     write = ledger_of(live).write
     if write is not None and write.order > kept.order:
-        if write.tensor == id(live) or _goes_through_data(write.place):
+        if write.tensor == id(live) or (not kept.touched and _goes_through_data(write.place)):
             return write_moment(write, 0, True)
         return None
     moved = not live.is_inference() and kept.version not in (-1, reference._version)
@@ -279,10 +338,10 @@ def _is_stored(place: Place) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """`target = receiver.to(...)` in source form."""
+    """`target = module.to(...)` in source form."""
 
     target: str
-    receiver: str
+    call: str
 
 
 def _binding(place: Place) -> Binding | None:
@@ -296,7 +355,7 @@ def _binding(place: Place) -> Binding | None:
             and statement.value is node
             and len(statement.targets) == 1
         ):
-            return Binding(ast.unparse(statement.targets[0]), ast.unparse(node.func.value))
+            return Binding(ast.unparse(statement.targets[0]), ast.unparse(node))
     return None
 
 

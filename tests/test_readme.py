@@ -1,0 +1,30 @@
+"""The README shows real output: each `$ tensafe` line is run and gives what stands under it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BLOCKS = re.findall(r"```console\n\$ (tensafe [^\n]*)\n((?!\$ ).+?)\n```", (ROOT / "README.md").read_text(), re.S)
+SHOWN = [(command, output) for command, output in BLOCKS if "```" not in output]
+
+
+@pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command for command, _ in SHOWN])
+def test_the_command_prints_what_the_readme_shows(command: str, output: str) -> None:
+    line = command.replace("tensafe", f"{shlex.quote(sys.executable)} -m tensafe", 1)
+    environment = {**os.environ, "NO_COLOR": "1"}
+    done = subprocess.run(
+        line, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout.rstrip("\n") == output
+
+
+def test_there_is_output_to_compare() -> None:
+    assert len(SHOWN) >= 4
