@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-BLOCKS = re.findall(r"```console\n\$ (tensafe [^\n]*)\n((?!\$ ).+?)\n```", (ROOT / "README.md").read_text(), re.S)
-SHOWN = [(command, output) for command, output in BLOCKS if "```" not in output]
+BLOCK = re.compile(r"```console\n\$ (tensafe [^\n]*)\n((?!\$ ).+?)\n```", re.S)
+SHOWN = [block for block in BLOCK.findall((ROOT / "README.md").read_text()) if "```" not in block[1]]
 
 
 @pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command for command, _ in SHOWN])

@@ -227,6 +227,21 @@ MEANT = {
         shown = torch.tensor([loss]), loss.item()
         loss.backward()
         """,
+    "projection in a custom Function": """
+        class Clip(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, w, t):
+                w.clamp_(-1, 1)
+                ctx.save_for_backward(w, t)
+                return t @ w
+            @staticmethod
+            def backward(ctx, g):
+                w, t = ctx.saved_tensors
+                return t.t() @ g, None
+        w = nn.Parameter(torch.rand(2, 2))
+        Clip.apply(w, net["policy"](x)).sum().backward()
+        optimize([w]).step()
+        """,
     "mark_dirty": """
         class Double(torch.autograd.Function):
             @staticmethod

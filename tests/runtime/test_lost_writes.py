@@ -38,6 +38,15 @@ KEPT = (
     "x.numpy()[0] = 1",
     "x[0, 1].add_(1)",
     "x.unbind(0)[0].zero_()",
+    "i = 2; torch.from_numpy(x.numpy())[i].zero_(); torch.from_numpy(x.numpy())[i][0] = 1",
+    "raw = bytearray(16); torch.frombuffer(raw, dtype=torch.float32).view(2, 2)[torch.tensor(1)].fill_(1)",
+    "i = 1; torch.from_dlpack(x.numpy())[i].add_(1)",
+    "s = x.untyped_storage(); i = 1; torch.tensor([]).set_(s, 2, (2, 2))[i].fill_(1.0)",
+    "s = torch.eye(3).to_sparse().coalesce(); k = 0; s.values()[k].fill_(9.0)",
+    "i = 0; torch.view_as_real(x.to(torch.complex64))[i]; x.to(torch.complex64).real[i]",
+    "w = torch.nn.Linear(2, 2); i = 0; list(w.parameters())[i].data.zero_()",
+    "w = torch.nn.Linear(2, 2); w(torch.ones(1, 2)).sum().backward(); i = 0; w.weight.grad[i].zero_()",
+    "d = {'a': x}; k = 'a'; d[k].add_(1)",
 )
 
 

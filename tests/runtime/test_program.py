@@ -29,6 +29,10 @@ PROGRAMS = {
     "atexit": "import atexit\natexit.register(print, 'last')\nprint('first')",
     "threads": "import threading, time\n"
     "threading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()\nprint('main')",
+    "executor": "from concurrent.futures import ThreadPoolExecutor\n"
+    "pool = ThreadPoolExecutor(1)\nprint(pool.submit(lambda: 5).result())",
+    "daemon thread": "import threading, time\n"
+    "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nprint('main')",
     "pickle of a main class": "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))))",
     "fork": "import os\npid = os.fork()\nif pid:\n    os.waitpid(pid, 0)\n"
     "print('parent' if pid else 'child', flush=True)",

@@ -94,6 +94,11 @@ MEANT = {
     "w.data.clamp_(0, 1); (v - v.t()).norm()",
     "an equality test shows that it is live": "state = model.state_dict(); step()\n"
     "assert torch.equal(state['0.weight'], model[0].weight)",
+    "mixed with the data of another": "state = model.state_dict(); other = copy.deepcopy(model)\n"
+    "for k, v in other.state_dict().items(): state[k].mul_(0.9).add_(v.data, alpha=0.1)\n"
+    "model.load_state_dict(state)",
+    "spelled as itself": "ps = [p for p in model.parameters()]; step(); w = model[0].weight\n"
+    "F.mse_loss(w, w), w - w",
     "moved twice under one name": "model = model.to('cpu'); model = model.float(); step()",
     "a difference of a value with itself": "x = torch.ones(3); (x - x).sum()\n"
     "w = model[0].weight; (w - w).sum()",

@@ -156,7 +156,8 @@ def test_an_optimizer_step_is_the_line_of_its_writes_and_a_closure_has_its_own(t
     record = watch(
         """
         model = nn.Linear(2, 1)
-        for optimizer in (torch.optim.AdamW(model.parameters()), torch.optim.LBFGS(model.parameters(), max_iter=1)):
+        weights = list(model.parameters())
+        for optimizer in (torch.optim.AdamW(weights), torch.optim.LBFGS(weights, max_iter=1)):
             before = model(torch.ones(1, 2, requires_grad=True)).sum()
 
             def closure():

@@ -19,6 +19,9 @@ from tensafe.runtime.weak import WeakFacts
 if TYPE_CHECKING:
     from tensafe.runtime.engine import Ask
 
+Node = tuple[str, int]
+"""A graph node by name and sequence number: nothing is kept alive."""
+
 LOOKS_A_SITE = 3
 LOOKS_OFTEN = 50
 EXPECTED_NO_GRAPH = "does not require grad and does not have a grad_fn"
@@ -42,7 +45,8 @@ class Cut:
     order: int
     strength: Strength
     idle: list[weakref.ref[torch.Tensor]]
-    source: tuple[str, int] | None = None  # name and sequence number of the node that the cut value came from
+    source: Node | None = None  # that the cut value came from
+    unless: tuple[Node, ...] = ()  # a backward through one of these makes the cut harmless
     note: str = ""
     label: str = ""
     backwards: int = 0
@@ -102,6 +106,7 @@ class Cuts:
         place: Place | None = None,
         leaves: Iterable[torch.Tensor] | None = None,
         note: str = "",
+        unless: Iterable[Any] = (),
     ) -> None:
         """A value left its graph here; the first few times at each line the leaves behind it are
         remembered.
@@ -117,9 +122,10 @@ class Cuts:
         behind = graph.leaves(tensors) if leaves is None else leaves
         source = None
         if strength is Strength.ALIASED and tensors[0].grad_fn is not None:
-            source = (tensors[0].grad_fn.name(), tensors[0].grad_fn._sequence_nr())
+            source = _node(tensors[0].grad_fn)
         idle = [weakref.ref(leaf) for leaf in behind if leaf.grad is None]
-        self._cuts.append(Cut(op, place, next(clock), strength, idle, source, note))
+        nodes = tuple(_node(node) for node in unless)
+        self._cuts.append(Cut(op, place, next(clock), strength, idle, source, nodes, note))
 
     def backward(
         self, roots: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], place: Place | None
@@ -129,7 +135,7 @@ class Cuts:
         if not self._cuts:
             return
         reached = {id(leaf) for leaf in inputs}
-        waiting = [cut for cut in self._cuts if cut.source is not None]
+        waiting = [cut for cut in self._cuts if cut.source is not None or (cut.unless and cut.idle)]
         if waiting:
             self._look_for_live_sources(waiting, roots, place)
         for cut in self._cuts:
@@ -146,11 +152,14 @@ class Cuts:
     def _look_for_live_sources(
         self, waiting: list[Cut], roots: Sequence[torch.Tensor], place: Place | None
     ) -> None:
-        sources = {cut.source: cut for cut in waiting}
+        sources = {cut.source: cut for cut in waiting if cut.source is not None}
+        harmless = {node: cut for cut in waiting for node in cut.unless}
         for cut in waiting:
             cut.source = None
-        for node in graph.nodes(root.grad_fn for root in roots):
-            found = sources.get((node.name(), node._sequence_nr()))
+        for node in map(_node, graph.nodes(root.grad_fn for root in roots)):
+            if node in harmless:
+                harmless[node].idle = []
+            found = sources.get(node)
             if found is not None and not found.told:
                 found.told = True
                 self._report(found, "", Certainty.OFTEN_MEANT, place)
@@ -225,6 +234,10 @@ class Cuts:
         roles = {"cut": Value(frozenset(), (moment,)), "parameters": Value(frozenset(), label=idle)}
         call = Call(Kind.STARVED, "backward", site_of(place), next(clock), roles, certainty)
         self._ask(call, LedgerHistory({}))
+
+
+def _node(node: Any) -> Node:
+    return node.name(), node._sequence_nr()
 
 
 def graph_tensors(data: Any, depth: int = 3) -> list[torch.Tensor]:

@@ -41,6 +41,7 @@ class Temporaries:
         self._targets: dict[tuple[int, int], tuple[CodeType, Target | None]] = {}
         fresh = torch.empty(1)
         self._owners = torch._C._storage_Use_Count(fresh.untyped_storage()._cdata)
+        self._storage_references = _storage_references(torch.empty(1))
         self._holders = _uses(torch.empty(1))
         self._base_holders, self._base_count = _base_counts(torch.empty(2)[:1])
 
@@ -63,6 +64,8 @@ class Temporaries:
             self._report(tensor, write, target)
 
     def _is_last_reference(self, tensor: torch.Tensor, args: tuple[Any, ...], references: int) -> bool:
+        if _storage_references(tensor) > self._storage_references or _is_foreign(tensor):
+            return False
         owners = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata) - self._owners
         if tensor._is_view():
             holders, count = _base_counts(tensor)
@@ -82,6 +85,16 @@ class Temporaries:
         value = Value(frozenset({storage}), (copied, written))
         call = Call(Kind.DISCARDED, write.op, site_of(write.place), write.order, {"written": value})
         self._ask(call, LedgerHistory({storage: written}))
+
+
+def _storage_references(tensor: torch.Tensor) -> int:
+    storage = tensor.untyped_storage()
+    return sys.getrefcount(storage)
+
+
+def _is_foreign(tensor: torch.Tensor) -> bool:
+    """Memory that somebody else owns or can see: an array's, a file's, a buffer's."""
+    return ledger_of(tensor).exported is not None or not tensor.untyped_storage().resizable()
 
 
 def _uses(tensor: torch.Tensor) -> int:

@@ -51,15 +51,19 @@ class Functions:
             before = [(item, item._version, item.grad_fn) for item in args if _is_watched(item)]
             result = call(cls, *args, **kwargs)
             if before:
-                applied(cls, args, before)
+                applied(cls, args, before, result)
             return result
 
         return functools.update_wrapper(apply, call)
 
-    def _applied(self, cls: Any, args: tuple[Any, ...], before: Before) -> None:
-        """An input that forward changed in place must have become an output, or its history is wrong."""
+    def _applied(self, cls: Any, args: tuple[Any, ...], before: Before, result: Any) -> None:
+        """An input that forward changed in place must have become an output, or its history is wrong.
+
+        If a backward goes through the Function's own node, its gradients are the author's business.
+        """
+        nodes = [item.grad_fn for item in _tensors(result) if item.grad_fn is not None]
         for tensor, version, node in before:
-            if tensor._version == version or tensor.grad_fn is not node:
+            if tensor._version == version or tensor.grad_fn is not node or tensor.is_leaf:
                 continue
             write = ledger_of(tensor).write
             if write is None or write.place is None:
@@ -68,7 +72,9 @@ class Functions:
             known = {id(leaf) for leaf in graph.leaves([tensor])}
             behind = [leaf for leaf in graph.leaves(others) if id(leaf) not in known]
             note = f"changed in {cls.__name__}.forward without ctx.mark_dirty"
-            self._cuts.cut(write.op, (), Strength.CERTAIN, place=write.place, leaves=behind, note=note)
+            self._cuts.cut(
+                write.op, (), Strength.CERTAIN, place=write.place, leaves=behind, note=note, unless=nodes
+            )
 
     def _reentrant(self, args: tuple[Any, ...], place: Any) -> None:
         if any(isinstance(item, torch.Tensor) and item.requires_grad for item in args[2:]):
@@ -102,6 +108,11 @@ class Functions:
             return copy
 
         return functools.update_wrapper(deepcopy, call)
+
+
+def _tensors(result: Any) -> list[torch.Tensor]:
+    items = result if isinstance(result, tuple) else (result,)
+    return [item for item in items if isinstance(item, torch.Tensor)]
 
 
 def _is_watched(item: Any) -> bool:

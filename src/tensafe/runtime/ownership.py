@@ -27,7 +27,7 @@ BOOLEAN = ("equal", "allclose")
 
 @dataclass(slots=True)
 class Kept:
-    """A live reference: made by which call, where and when, and the version counter it then had.
+    """A live reference: made by which call, where and when, the version counter it then had.
 
     `touched` says that `.data` of the reference itself was taken: a write through `.data` may be meant.
     """
@@ -41,7 +41,7 @@ class Kept:
 
 @dataclass(slots=True)
 class Pending:
-    """A line that compared a parameter with itself: a finding at the end, if it never compared anything else."""
+    """A line that compared a parameter with itself: a finding, if it never compares anything else."""
 
     op: str
     kept: Kept
@@ -141,7 +141,7 @@ class Ownership:
             self._report(Kind.RESTORED, "Module.load_state_dict", *found, place)
 
     def restored(self, state: Mapping[str, Any]) -> None:
-        """`load_state_dict(state)` ended: what it copied, perhaps onto itself, is no write by somebody else."""
+        """`load_state_dict(state)` ended: what it copied onto itself is no write by somebody else."""
         for source in state.values():
             kept = self._kept.get(source) if isinstance(source, torch.Tensor) else None
             if kept is not None:
@@ -169,14 +169,14 @@ class Ownership:
                     return
 
     def differed(self, place: Place | None) -> None:
-        """Two different tensors were compared here, so that comparing equal ones is not this line's whole life."""
+        """Two different tensors were compared here: comparing one with itself is not all this line does."""
         if place in self.always_same:
             self.always_same[place].spoiled = True
 
     def _compared_with_itself(self, op: str, parameter: torch.Tensor, place: Place | None) -> None:
         if not isinstance(parameter, torch.nn.Parameter) or place is None:
             return
-        if place in self.always_same:
+        if place in self.always_same or not _names_two_things(place):
             return
         write = ledger_of(parameter).write
         if write is None:
@@ -278,10 +278,26 @@ def _write_since(kept: Kept, reference: torch.Tensor, live: torch.Tensor) -> Mom
 
 
 def _goes_through_data(place: Place | None) -> bool:
-    nodes = expressions_at(place) if place is not None else []
-    return any(
-        isinstance(part, ast.Attribute) and part.attr == "data" for node in nodes for part in ast.walk(node)
-    )
+    """Whether the target of the write at a place is reached through `.data`."""
+    for node in expressions_at(place) if place is not None else ():
+        part: ast.AST = node
+        while isinstance(part, ast.Call | ast.Attribute | ast.Subscript):
+            if isinstance(part, ast.Attribute) and part.attr == "data":
+                return True
+            part = part.func if isinstance(part, ast.Call) else part.value
+    return False
+
+
+def _names_two_things(place: Place) -> bool:
+    """Whether the comparison at a place is spelled with two different operands: `x - x` means itself."""
+    for node in expressions_at(place):
+        if isinstance(node, ast.BinOp):
+            return ast.dump(node.left) != ast.dump(node.right)
+        if isinstance(node, ast.Call) and len(node.args) >= 2:
+            return ast.dump(node.args[0]) != ast.dump(node.args[1])
+        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute):
+            return ast.dump(node.func.value) != ast.dump(node.args[0])
+    return True
 
 
 def _same_storage(one: torch.Tensor, other: torch.Tensor) -> bool:

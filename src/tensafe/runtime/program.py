@@ -164,10 +164,11 @@ def without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _join_threads() -> None:
-    """Python waits for non-daemon threads before it ends; so do we, before the report."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+    """Python waits for the program's threads, and lets executors end theirs, before it ends: so do we.
+
+    `threading._shutdown` is what the interpreter calls; its second call then finds nothing left to do.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
 
 
 def _die_interrupted(interrupted: list[bool]) -> None:
