@@ -113,12 +113,13 @@ class _OneWrite:
 def _likely_writer(trail: Sequence[Moment], write: Moment) -> Moment | None:
     from dataclasses import replace
 
-    from tensafe.static.suspects import numpy_writes
+    from tensafe.static.suspects import unseen_writes
 
-    exports = [moment.site for moment in trail if moment.kind is Kind.EXPORTED and moment.site is not None]
-    for path in dict.fromkeys(site.path for site in exports):
-        lines = {site.line for site in exports if site.path == path}
+    known = (Kind.EXPORTED,) if any(moment.kind is Kind.EXPORTED for moment in trail) else (Kind.SAVED,)
+    sites = [moment.site for moment in trail if moment.kind in known and moment.site is not None]
+    for path in dict.fromkeys(site.path for site in sites):
+        lines = {site.line for site in sites if site.path == path}
         source = "".join(linecache.getlines(path))
-        for site in numpy_writes(path, source, lines):
+        for site in unseen_writes(path, source, lines):
             return replace(write, site=site, note="found in the source")
     return None

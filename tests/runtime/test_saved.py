@@ -182,3 +182,30 @@ def test_an_optimizer_step_is_the_line_of_its_writes_and_a_closure_has_its_own(t
         tmp_path,
     )
     assert sorted({*lines(record, "TS201")}) == ["F.relu(hidden, inplace=True)", "optimizer.step(closure)"]
+
+
+def test_a_function_with_out_is_looked_up_in_the_source(tmp_path: Path) -> None:
+    record = watch(
+        """
+        weight, x = torch.ones(3, requires_grad=True), torch.ones(3)
+        y = weight * x
+        torch.add(x, 1, out=x)
+        y.sum().backward()
+        """,
+        tmp_path,
+    )
+    assert lines(record, "TS201") == ["torch.add(x, 1, out=x)"]
+    assert loud(record)[0].label == "most likely changed in place here"
+
+
+def test_a_saver_that_overwrites_its_own_operand_keeps_both_places(tmp_path: Path) -> None:
+    record = watch(
+        """
+        x = torch.ones(3, requires_grad=True) * 2
+        x /= x.norm()
+        x.sum().backward()
+        """,
+        tmp_path,
+    )
+    assert lines(record, "TS201") == ["x /= x.norm()"]
+    assert [item.site.line for item in loud(record)[0].because] == [8, 9]

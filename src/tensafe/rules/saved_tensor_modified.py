@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensafe.facts import Call, History, Kind
+from tensafe.facts import Call, History, Kind, Moment
 from tensafe.findings import Because, Finding, Fix, OutOfPlace
 from tensafe.rules import Bad, Good
 
@@ -104,23 +104,23 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     at = write.site or kept.site
     if at is None:
         return
-    because = [Because(kept.site, f"saved here for {kept.op}")] if kept.site else []
+    because = [Because(kept.site, f"saved here for {kept.op}")] if kept.site and kept.site != at else []
     if call.site:
         because.append(Because(call.site, "backward needs it here"))
-    what = (
-        f"`{write.op}` changes {_the(saved.label)} in place"
-        if write.site
-        else f"{_the(saved.label)} is changed in place"
-    )
+    who = f"`{write.op}` changes {_the(saved.label)}" if write.op else f"{_the(saved.label)} is changed"
     yield Finding(
         CODE,
-        message=f"{what}, but {kept.op} still needs its old values for the gradient",
+        message=f"{who} in place, but {kept.op} still needs its old values for the gradient",
         at=at,
-        label="changed in place here"
-        if write.site
-        else "saved here, then changed by a write no Python line shows",
+        label=_label(write),
         because=tuple(because),
     )
+
+
+def _label(write: Moment) -> str:
+    if write.site is None:
+        return "saved here, then changed by a call that tensafe does not see"
+    return "most likely changed in place here" if write.note else "changed in place here"
 
 
 def fix(finding: Finding) -> Fix:

@@ -54,7 +54,7 @@ class Machine:
         self.calling: list[ast.AST] = []
         self.called_from: list[tuple[ast.AST, Frame]] = []
         self.touched: Callable[[ast.AST, Memory], None] | None = None
-        self.array_write: Callable[[ast.AST, Frame, Memory], None] | None = None
+        self.unseen_write: Callable[[ast.AST, Frame, Memory], None] | None = None
         self.instances: dict[int, Instance] = {}  # one of each class, for its methods
         self.gave_up = 0
         self.started = 0  # when the root at work was begun

@@ -201,9 +201,13 @@ def _has_live_fellow(tensor: Memory, tensors: list[Memory]) -> bool:
 def write(m: Machine, target: Memory, op: str, node: ast.AST, added: tuple[Value, ...] = ()) -> Moment:
     """A write through `target`; the history of what is written joins its own."""
     tensors = tuple(value for value in added if type(value) is Memory and value is not target)
-    if target.kind != TENSOR and m.array_write is not None:
-        m.array_write(node, m.frame, target)
+    if m.unseen_write is not None and (target.kind != TENSOR or _writes_out(node)):
+        m.unseen_write(node, m.frame, target)
     return m.hazards.write(target, op, node, tensors)
+
+
+def _writes_out(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and any(keyword.arg == "out" for keyword in node.keywords)
 
 
 def in_place_operator(m: Machine, target: Memory, node: ast.AugAssign, value: Value) -> None:

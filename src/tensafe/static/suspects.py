@@ -1,4 +1,4 @@
-"""Writes that no torch call makes, for the runtime engine, which sees memory change and no line do it."""
+"""Writes that the runtime engine cannot see being made: it sees memory change, and no wrapped call did it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tensafe.static.source import Source
 from tensafe.static.values import Frame, Memory
 
 
-def numpy_writes(path: str, source: str, lines: set[int]) -> list[Site]:
-    """The NumPy and ctypes writes into memory that was seen on these lines.
+def unseen_writes(path: str, source: str, lines: set[int]) -> list[Site]:
+    """The NumPy, ctypes and `out=` writes into memory that was seen on these lines.
 
     Writes into memory seen on most of the lines come first, and those in the order of the source.
     """
@@ -47,11 +47,11 @@ def _observe(
                 for storage in memory.storages:
                     seen[storage].add(line)
 
-    def array_write(node: ast.AST, frame: Frame, memory: Memory) -> None:
+    def unseen_write(node: ast.AST, frame: Frame, memory: Memory) -> None:
         if frame.source.path == path:
             written.append((frame.source.site(node, frame.label), memory.storages))
 
-    machine.touched, machine.array_write = touched, array_write
+    machine.touched, machine.unseen_write = touched, unseen_write
     with room():
         run(machine)
     return seen, written
