@@ -75,6 +75,16 @@ CUT = {
         loss.backward()
         """,
     ),
+    "a number goes back into a tensor": (
+        "loss = torch.tensor(net['policy'](x).sum().item(), requires_grad=True)",
+        """
+        optimizer = optimize(net["policy"].parameters())
+        for _ in range(2):
+            {}
+            loss.backward()
+            optimizer.step()
+        """,
+    ),
     "reentrant checkpoint of raw input": (
         "h = checkpoint(net['policy'], x, use_reentrant=True)",
         """
@@ -241,6 +251,24 @@ MEANT = {
         w = nn.Parameter(torch.rand(2, 2))
         Clip.apply(w, net["policy"](x)).sum().backward()
         optimize([w]).step()
+        """,
+    "an adversary is only watched": """
+        first, second = optimize(net["policy"].parameters()), optimize(net["value"].parameters())
+        for _ in range(3):
+            loss, watched = net["policy"](x).mean(), net["value"](x).mean().item()
+            loss.backward()
+            first.step(); second.step()
+        """,
+    "refused for another reason": """
+        def log():
+            return net["policy"](x).detach()
+        log()
+        for p in net["value"].parameters():
+            p.requires_grad_(False)
+        try:
+            net["value"](x).sum().backward()
+        except RuntimeError:
+            pass
         """,
     "mark_dirty": """
         class Double(torch.autograd.Function):

@@ -184,6 +184,22 @@ def test_an_optimizer_step_is_the_line_of_its_writes_and_a_closure_has_its_own(t
     assert sorted({*lines(record, "TS201")}) == ["F.relu(hidden, inplace=True)", "optimizer.step(closure)"]
 
 
+@pytest.mark.parametrize(
+    ("writes", "code", "named"),
+    [
+        ("buffer[0] = 2.0; buffer[3] = 1.0", "TS201", "buffer[0] = 2.0"),
+        ("buffer.data[0] = 2.0; buffer.data[3] = 1.0", "TS202", "buffer.data[0] = 2.0"),
+        ("buffer.data[0] = 2.0; buffer.data.t_()", "TS202", "buffer.data[0] = 2.0"),
+        ("buffer.t_()", "TS201", "buffer.t_()"),
+    ],
+)
+def test_of_several_writes_the_first_is_named(writes: str, code: str, named: str, tmp_path: Path) -> None:
+    text = "weight, buffer = torch.ones(3, requires_grad=True), torch.zeros(4, 3)\n"
+    spread = writes.replace("; ", "\n")
+    record = watch(f"{text}y = (weight * buffer[0]).sum()\n{spread}\ny.backward()\n", tmp_path)
+    assert lines(record, code) == [named]
+
+
 def test_a_function_with_out_is_looked_up_in_the_source(tmp_path: Path) -> None:
     record = watch(
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from tensafe.facts import Call, Certainty, Kind, Moment, Value
 from tensafe.runtime import graph, names
 from tensafe.runtime.frames import Place, site_of, user_place
 from tensafe.runtime.ledger import LedgerHistory, clock
+from tensafe.runtime.source import expressions_at, syntax_of
 from tensafe.runtime.weak import WeakFacts
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ Node = tuple[str, int]
 
 LOOKS_A_SITE = 3
 LOOKS_OFTEN = 50
+MAKES_A_TENSOR = ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "torch.from_numpy")
 EXPECTED_NO_GRAPH = "does not require grad and does not have a grad_fn"
 
 
@@ -90,7 +93,7 @@ class Cuts:
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._looks: dict[tuple[str, int, int], int] = {}
+        self._looks: dict[tuple[str, int, int], list[Cut]] = {}
         self._told: set[Place] = set()
         self._cuts: list[Cut] = []
         self._optimizers: WeakFacts[Trained] = WeakFacts()
@@ -115,17 +118,21 @@ class Cuts:
         if place is None or not torch.is_grad_enabled():
             return
         key = (op, id(place[0]), place[1])
-        looks = self._looks.get(key, 0)
-        if looks >= LOOKS_A_SITE:
+        looks = self._looks.setdefault(key, [])
+        if len(looks) >= LOOKS_A_SITE:
+            looks[-1].order = next(clock)
             return
-        self._looks[key] = looks + 1
+        if strength is Strength.EXPORTED and _feeds_a_new_tensor(place):
+            strength = Strength.REBUILT
         behind = graph.leaves(tensors) if leaves is None else leaves
         source = None
         if strength is Strength.ALIASED and tensors[0].grad_fn is not None:
             source = _node(tensors[0].grad_fn)
         idle = [weakref.ref(leaf) for leaf in behind if leaf.grad is None]
         nodes = tuple(_node(node) for node in unless)
-        self._cuts.append(Cut(op, place, next(clock), strength, idle, source, nodes, note))
+        cut = Cut(op, place, next(clock), strength, idle, source, nodes, note)
+        looks.append(cut)
+        self._cuts.append(cut)
 
     def backward(
         self, roots: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], place: Place | None
@@ -172,9 +179,10 @@ class Cuts:
             return
         recent = [cut for cut in self._cuts if cut.order > self._last_backward]
         cut = max(recent, key=lambda cut: (cut.strength, cut.order), default=None)
-        if cut is not None:
+        if cut is not None and not cut.told and place is not None and place[0] is cut.place[0]:
             cut.told = True
-            certainty = Certainty.MAY if cut.strength is Strength.EXPORTED else Certainty.DID
+            certainty = Certainty.DID if cut.strength is Strength.REBUILT else Certainty.MAY
+            cut.note = cut.note or "most likely the graph ends here"
             self._report(cut, names.label(cut.look(set())), certainty, place)
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
@@ -222,7 +230,7 @@ class Cuts:
     def _certainty(self, cut: Cut) -> Certainty | None:
         if cut.strength is Strength.CERTAIN:
             return Certainty.DID
-        if any(not trained.fed for trained in cut.holders):
+        if any(not trained.fed for trained in cut.holders) and cut.strength is not Strength.EXPORTED:
             return Certainty.DID
         if cut.strength is Strength.REBUILT:
             return Certainty.DID if cut.holders or cut.partly else None
@@ -234,6 +242,18 @@ class Cuts:
         roles = {"cut": Value(frozenset(), (moment,)), "parameters": Value(frozenset(), label=idle)}
         call = Call(Kind.STARVED, "backward", site_of(place), next(clock), roles, certainty)
         self._ask(call, LedgerHistory({}))
+
+
+def _feeds_a_new_tensor(place: Place) -> bool:
+    """Whether the number taken here goes straight into `torch.tensor(...)` or the like."""
+    syntax = syntax_of(place[0].co_filename)
+    for node in expressions_at(place):
+        parent = syntax.parents.get(node) if syntax else None
+        while isinstance(parent, ast.expr | ast.comprehension) and syntax is not None:
+            if isinstance(parent, ast.Call) and ast.unparse(parent.func) in MAKES_A_TENSOR:
+                return True
+            parent = syntax.parents.get(parent)
+    return False
 
 
 def _node(node: Any) -> Node:

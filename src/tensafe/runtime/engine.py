@@ -147,8 +147,8 @@ def _is_benign(saved: Saved, reader: str) -> bool:
     ledger = saved.ledger
     if ledger is None or ("BatchNorm" in reader and not saved.tensor.requires_grad and saved.tensor.is_leaf):
         return True
-    written = ledger.write is not None and ledger.write.order > saved.order
-    return not written and ledger.exported is None
+    written = ledger.write_since(saved.order, bytes_changed=True)
+    return written is None and ledger.exported is None
 
 
 def _backward_facts(saved: Saved, counted: bool, reader: str) -> tuple[Call, LedgerHistory]:
@@ -159,9 +159,9 @@ def _backward_facts(saved: Saved, counted: bool, reader: str) -> tuple[Call, Led
     exports: Sequence[Moment] = _export_moments(ledger.exported) if ledger is not None else ()
     storage = ledger.id if ledger is not None else None
     value = Value(frozenset() if storage is None else frozenset({storage}), (*exports, kept))
-    write = ledger.write if ledger is not None else None
-    if write is not None and write.order < saved.order and not counted:
-        write = None
+    write = ledger.write_since(saved.order, bytes_changed=not counted) if ledger is not None else None
+    if write is None and counted and ledger is not None:
+        write = ledger.write  # saved and written by one and the same call
     moment = write_moment(write, saved.order + 1, counted)
     call = Call(Kind.BACKWARD, reader, site_of(user_place(4)), now, {"saved": value})
     return call, LedgerHistory({} if storage is None else {storage: moment})

@@ -33,6 +33,14 @@ class Write(NamedTuple):
         return (self.code, self.offset) if self.code is not None else None
 
 
+RawWrite = tuple[str, CodeType | None, int, int, int]
+"""The fields of a `Write`, as the hot path makes them."""
+
+
+def _order(write: Write) -> int:
+    return write.order
+
+
 class Event(NamedTuple):
     """Anything else worth a line: an export, a kept reference."""
 
@@ -47,11 +55,13 @@ class Event(NamedTuple):
 class Ledger:
     """The past of one storage; lives on the storage's own Python object and dies with it."""
 
-    __slots__ = ("benign", "exported", "generation", "id", "lazy", "raw")
+    __slots__ = ("benign", "exported", "first", "generation", "id", "lazy", "raw", "reshaped")
 
     def __init__(self) -> None:
         self.id = StorageId(next(_ids))
-        self.raw: tuple[str, CodeType | None, int, int, int] | None = None  # the fields of the last `Write`
+        self.raw: RawWrite | None = None  # the last write
+        self.first: RawWrite | None = None  # the first write since a backward's tensor was saved
+        self.reshaped: RawWrite | None = None  # the last call that changed a tensor in place, but no bytes
         self.generation = 0  # moves when the storage starts a new copy-on-write life
         self.lazy = True  # whether a copy-on-write clone of it can be made
         self.benign = False  # kernels write it behind the counter by design: running statistics
@@ -60,6 +70,15 @@ class Ledger:
     @property
     def write(self) -> Write | None:
         return Write(*self.raw) if self.raw is not None else None
+
+    def write_since(self, order: int, *, bytes_changed: bool) -> Write | None:
+        """The write that spoilt what was saved at `order`: the first after it, else the last that is known.
+
+        Where the bytes changed, calls that only change sizes and strides (`t_`, `unsqueeze_`) are not meant.
+        """
+        known = [self.first, self.raw] if bytes_changed else [self.first, self.raw, self.reshaped]
+        writes = [Write(*raw) for raw in known if raw is not None]
+        return min((write for write in writes if write.order > order), key=_order, default=None)
 
 
 def ledger_of(tensor: torch.Tensor) -> Ledger:

@@ -370,6 +370,7 @@ def _binding(place: Place) -> Binding | None:
             and isinstance(statement, ast.Assign)
             and statement.value is node
             and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ast.Attribute)  # two local names may well mean one module
         ):
             return Binding(ast.unparse(statement.targets[0]), ast.unparse(node))
     return None

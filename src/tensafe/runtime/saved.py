@@ -73,7 +73,7 @@ def make_pack(on_failure: Callable[[str, Exception], None]) -> Callable[[torch.T
             ledger = storage.__dict__.get(key)
             if ledger is None:
                 ledger = storage.__dict__[key] = Ledger()
-            clone = None
+            ledger.first = clone = None
             large = storage.nbytes() > RATIO_FROM_NBYTES
             if ledger.benign:
                 pass

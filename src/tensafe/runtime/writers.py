@@ -38,6 +38,9 @@ AUGMENTED = {
 }
 """The augmented operators, and the methods by which they are told."""
 
+ONLY_RESHAPE = frozenset(
+    {"t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_", "detach_"}
+)
 NOT_WRITERS = frozenset(
     {"requires_grad_", "rename_", "names_", "record_stream_", "share_memory_", "is_shared_"}
 )
@@ -92,6 +95,7 @@ class Writers:
             self._on_graph_argument,
         )
         on_failure, place_of = self._on_failure, self._stepping.place_of
+        changes_bytes = label.rpartition(".")[2] not in ONLY_RESHAPE
         plain, function_modes = PLAIN, torch._C._len_torch_function_stack
 
         def writer(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -107,13 +111,19 @@ class Writers:
                 if ledger is None:
                     ledger = own[key] = Ledger()
                 if not INTERNAL[code.co_filename]:
-                    ledger.raw = raw = (label, code, frame.f_lasti, order, id(self))
+                    raw = (label, code, frame.f_lasti, order, id(self))
                     references = getrefcount(self) - (result is self)
                     if references <= most:
                         written(self, Write(*raw), args, references - temporary)
                 else:
                     code, offset = place_of(frame)
-                    ledger.raw = raw = (label, code, offset, order, id(self))
+                    raw = (label, code, offset, order, id(self))
+                if changes_bytes:
+                    ledger.raw = raw
+                    if ledger.first is None:
+                        ledger.first = raw
+                else:
+                    ledger.reshaped = raw
                 if graph_values:
                     on_graph_argument(self, Write(*raw), args)
             except NotImplementedError:
@@ -166,7 +176,9 @@ def record(label: str, targets: Iterable[Any], order: int) -> None:
     code, offset = user_place(3) or (None, 0)
     for tensor in targets:
         if type(tensor) in PLAIN:
-            ledgers.ledger_of(tensor).raw = (label, code, offset, order, id(tensor))
+            ledger = ledgers.ledger_of(tensor)
+            ledger.raw = (label, code, offset, order, id(tensor))
+            ledger.first = ledger.first or ledger.raw
 
 
 class Stepping:
