@@ -176,3 +176,12 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], ModuleType]:
         return importlib.import_module(path.stem)
 
     return import_from
+
+
+def test_the_pages_in_docs_are_the_rules_own(tmp_path: Path) -> None:
+    """`make docs` renews them."""
+    _pages.write_pages(tmp_path)
+    committed = Path(__file__).parents[2] / "docs" / "rules"
+    assert {path.name for path in committed.iterdir()} == {path.name for path in tmp_path.iterdir()}
+    for page in tmp_path.iterdir():
+        assert (committed / page.name).read_text() == page.read_text()
