@@ -252,6 +252,25 @@ MEANT = {
         Clip.apply(w, net["policy"](x)).sum().backward()
         optimize([w]).step()
         """,
+    "a watched head that nobody trains": """
+        optimizer = optimize(net.parameters())
+        for _ in range(3):
+            loss = net["policy"](x).mean()
+            watched = torch.tensor([loss, net["value"](x.detach()).mean()])
+            print(watched.shape)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    "refused for another reason, in one function": """
+        shown = net["policy"](x).detach()
+        for p in net["value"].parameters():
+            p.requires_grad_(False)
+        try:
+            net["value"](x).sum().backward()
+        except RuntimeError:
+            pass
+        """,
     "an adversary is only watched": """
         first, second = optimize(net["policy"].parameters()), optimize(net["value"].parameters())
         for _ in range(3):

@@ -133,6 +133,120 @@ PROGRAMS = {
         t.detach(), t.data, t - t, t.numpy(), t.sum().item()
         (t * torch.ones(3, requires_grad=True)).sum().backward()
         """,
+    "resized after they were saved": """
+        layer, buffer = nn.Linear(2, 1), torch.empty(0)
+        for n in (2, 5):
+            torch.stack([torch.ones(2)] * n, out=buffer.resize_(0))
+            layer(buffer).sum().backward()
+        t = torch.ones(2)
+        (t * layer.weight).sum().backward()
+        t.resize_(6)
+        t.add_(1)
+        print(t[:2], buffer)
+        storage = t.untyped_storage()
+        (t[:2] * layer.weight).sum().backward()
+        storage.resize_(0)
+        storage.resize_(24)
+        t.fill_(3)
+        u = torch.ones(3)
+        y = (u * torch.ones(3, requires_grad=True)).sum()
+        u.resize_as_(torch.ones(5)).zero_()
+        v = torch.ones(3)
+        (v * torch.ones(3, requires_grad=True)).sum().backward()
+        v.share_memory_().add_(1)
+        print(t, u, v, v.is_shared())
+        """,
+    "pointers taken before": """
+        import ctypes
+        import numpy as np
+        class Own(torch.Tensor):
+            pass
+        w = torch.ones(3, requires_grad=True)
+        for view in (
+            np.from_dlpack,
+            lambda t: torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(t)),
+            lambda t: (ctypes.c_float * 3).from_address(t.untyped_storage().data_ptr()),
+            lambda t: t.as_subclass(Own).numpy(),
+            lambda t: memoryview(t.numpy()),
+        ):
+            t = torch.zeros(3)
+            a = view(t)
+            y = (w * t).sum()
+            t.add_(1)
+            print(list(a))
+        """,
+    "executors": """
+        from concurrent.futures import ThreadPoolExecutor
+        pool = ThreadPoolExecutor(4)
+        def work(i):
+            return torch.ones(3, requires_grad=True).exp().sum().item() + i
+        print(list(pool.map(work, range(8))))
+        """,
+    "compiled without graph breaks": """
+        import copy
+        @torch.compile(backend="aot_eager", fullgraph=True)
+        def penalty(a):
+            decay = sum(p.pow(2).sum() for p in net.parameters())
+            return F.mse_loss(net(a), a[:, :1]) + decay + torch.tensor(1.0) + (a - a.detach()).sum()
+        print(penalty(x))
+        @torch.compile(backend="aot_eager", fullgraph=True)
+        def cast(a):
+            return net.float()(a.to(torch.float32)).sum()
+        print(cast(x))
+        """,
+    "swapped tensors": """
+        torch.__future__.set_swap_module_params_on_conversion(True)
+        net(x).sum().item()
+        state = net.state_dict()
+        net.double()
+        print(net[0].weight.dtype)
+        net.load_state_dict({k: v.double() for k, v in state.items()})
+        """,
+    "pickled functions": """
+        import copy, io, pickle
+        net.act, net.tensor = torch.relu_, torch.tensor
+        buffer = io.BytesIO()
+        torch.save(net, buffer)
+        buffer.seek(0)
+        print(torch.load(buffer, weights_only=False).act(torch.tensor([-1.0, 2.0])))
+        print(pickle.loads(pickle.dumps(torch.Tensor.add_))(torch.ones(2), 1))
+        print(copy.deepcopy(torch.relu_)(x)[0])
+        """,
+    "overridden functions": """
+        table = {}
+        class Own(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                if function in table:
+                    return table[function](*args)
+                return super().__torch_function__(function, types, args, kwargs or {})
+        for function in (torch.allclose, torch.equal, torch.dist, torch.relu_):
+            table[function] = lambda *args, f=function: print("own", f.__name__)
+            operands = [torch.ones(2).as_subclass(Own), torch.ones(2)]
+            function(*operands[: 1 if function is torch.relu_ else 2])
+        """,
+    "tracebacks that the program prints": """
+        import logging, sys, traceback
+        logging.basicConfig(stream=sys.stdout)
+        try:
+            x.add_("no number")
+        except TypeError as error:
+            traceback.print_exc(file=sys.stdout)
+            logging.exception("logged")
+            print(len(traceback.extract_tb(error.__traceback__)))
+        """,
+    "own parameters method": """
+        class Groups(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = nn.Parameter(torch.ones(2))
+            def parameters(self, which):
+                print("asked")
+                return super().parameters()
+        groups = Groups()
+        logged = torch.tensor([(groups.w * 2).sum()])
+        net(x).sum().backward()
+        """,
     "inference, forward AD, autocast, quantized, hooks": """
         import copy, pickle
         import torch.autograd.forward_ad as forward_ad

@@ -184,6 +184,32 @@ def test_an_optimizer_step_is_the_line_of_its_writes_and_a_closure_has_its_own(t
     assert sorted({*lines(record, "TS201")}) == ["F.relu(hidden, inplace=True)", "optimizer.step(closure)"]
 
 
+def test_data_replaced_between_forward_and_backward(tmp_path: Path) -> None:
+    record = watch(
+        """
+        weight = torch.ones(3, requires_grad=True)
+        loss = (weight * weight).sum()
+        weight.data = torch.zeros(3)
+        loss.backward()
+        """,
+        tmp_path,
+    )
+    assert lines(record, "TS202") == ["weight.data = torch.zeros(3)"]
+
+
+def test_a_default_device_switches_nothing_off(tmp_path: Path) -> None:
+    record = watch(
+        """
+        with torch.device("cpu"):
+            gate = torch.ones(3, requires_grad=True).tanh()
+            gate.data.mul_(0.5)
+            gate.sum().backward()
+        """,
+        tmp_path,
+    )
+    assert lines(record, "TS202") == ["gate.data.mul_(0.5)"]
+
+
 @pytest.mark.parametrize(
     ("writes", "code", "named"),
     [

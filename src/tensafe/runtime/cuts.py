@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tensafe.facts import Call, Certainty, Kind, Moment, Value
-from tensafe.runtime import graph, names
+from tensafe.runtime import flow, graph, names
 from tensafe.runtime.frames import Place, site_of, user_place
 from tensafe.runtime.ledger import LedgerHistory, clock
 from tensafe.runtime.source import expressions_at, syntax_of
@@ -179,7 +179,7 @@ class Cuts:
             return
         recent = [cut for cut in self._cuts if cut.order > self._last_backward]
         cut = max(recent, key=lambda cut: (cut.strength, cut.order), default=None)
-        if cut is not None and not cut.told and place is not None and place[0] is cut.place[0]:
+        if cut is not None and not cut.told and place is not None and flow.feeds(cut.place, place):
             cut.told = True
             certainty = Certainty.DID if cut.strength is Strength.REBUILT else Certainty.MAY
             cut.note = cut.note or "most likely the graph ends here"
@@ -217,6 +217,11 @@ class Cuts:
             groups = optimizer.param_groups
             trained.fed = any(parameter.grad is not None for group in groups for parameter in group["params"])
 
+    def forget(self, tensor: torch.Tensor) -> None:
+        """Hold no weak reference to this tensor any more."""
+        for cut in self._cuts:
+            cut.idle = [ref for ref in cut.idle if ref() is not tensor]
+
     def finish(self) -> None:
         """The program ended: report the cuts behind which parameters starved from first to last."""
         for cut in sorted(self._cuts, key=lambda cut: -cut.strength):
@@ -233,7 +238,8 @@ class Cuts:
         if any(not trained.fed for trained in cut.holders) and cut.strength is not Strength.EXPORTED:
             return Certainty.DID
         if cut.strength is Strength.REBUILT:
-            return Certainty.DID if cut.holders or cut.partly else None
+            starved = bool(cut.holders or cut.partly) and flow.may_reach_backward(cut.place)
+            return Certainty.DID if starved else None
         return Certainty.OFTEN_MEANT if cut.holders and cut.strength is Strength.ALIASED else None
 
     def _report(self, cut: Cut, idle: str, certainty: Certainty, place: Place | None) -> None:
@@ -264,6 +270,6 @@ def graph_tensors(data: Any, depth: int = 3) -> list[torch.Tensor]:
     """The tensors with a graph inside nested lists and tuples, as `torch.tensor` would copy them."""
     if isinstance(data, torch.Tensor):
         return [data] if type(data) is torch.Tensor and data.grad_fn is not None else []
-    if depth and isinstance(data, list | tuple):
+    if depth and isinstance(data, list | tuple) and data and isinstance(data[0], torch.Tensor | list | tuple):
         return [tensor for item in data for tensor in graph_tensors(item, depth - 1)]
     return []

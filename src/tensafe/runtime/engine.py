@@ -69,7 +69,8 @@ class Engine:
             Temporaries(ask), graph_values.entries, functions.graph_dropped, self._failed, self._stepping
         )
         self._hooks = (make_pack(self._failed), make_unpack(self._changed))
-        self._guest = Guest(self._hooks, not_checked)
+        self._functions = functions
+        self._guest = Guest(self._hooks, not_checked, self._forget)
         self._parts = (
             writers,
             Events(self._cuts, self._ownership, guarded),
@@ -98,6 +99,13 @@ class Engine:
             self._cuts.finish()
         except Exception as error:
             self._failed("graph cuts", error)
+
+    def _forget(self, tensor: Any) -> None:
+        """Hold no weak reference to this tensor any more."""
+        self._cuts.forget(tensor)
+        self._ownership.forget(tensor)
+        self._functions.forget(tensor)
+        self._backwards.graph_values.forget(tensor)
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         try:
@@ -145,7 +153,9 @@ def _is_benign(saved: Saved, reader: str) -> bool:
     training.
     """
     ledger = saved.ledger
-    if ledger is None or ("BatchNorm" in reader and not saved.tensor.requires_grad and saved.tensor.is_leaf):
+    if ledger is None or (
+        "BatchNorm" in reader and saved.tensor.dim() == 1 and not saved.tensor.requires_grad
+    ):
         return True
     written = ledger.write_since(saved.order, bytes_changed=True)
     return written is None and ledger.exported is None

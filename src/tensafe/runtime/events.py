@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.compiler import is_compiling
+from torch.overrides import handle_torch_function, has_torch_function
 
 from tensafe.runtime import ledger as ledgers
+from tensafe.runtime import modes
 from tensafe.runtime.cuts import Cuts, Strength, graph_tensors
 from tensafe.runtime.frames import INTERNAL, user_place, user_places
 from tensafe.runtime.ledger import Event, ledger_of
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 Wrapped = Callable[..., Any]
 
 MOVES = ("to", "cpu", "cuda", "float", "double", "half", "bfloat16", "type")
+OVERRIDABLE = frozenset({"torch.equal", "torch.allclose", "torch.dist"})
+"""Wrapped functions that hand themselves to a `__torch_function__`: by this name the program knows them."""
+
 COMPARISONS = ("__sub__", "sub", "equal", "allclose", "dist")
 
 
@@ -39,8 +45,13 @@ class Events:
             patches.wrap(torch.Tensor, name, functools.partial(self._leaves_graph, f"Tensor.{name}"))
         patches.wrap(torch.Tensor, "detach", self._detach)
         patches.replace(torch.Tensor, "data", self._data_property())
-        for name in ("numpy", "data_ptr"):
+        for name in ("numpy", "data_ptr", "__dlpack__"):
             patches.wrap(torch.Tensor, name, functools.partial(self._exports, f"Tensor.{name}"))
+        for owner in (torch, torch.utils.dlpack):
+            patches.wrap(owner, "to_dlpack", functools.partial(self._exports, "torch.to_dlpack"))
+        patches.wrap(
+            torch.UntypedStorage, "data_ptr", functools.partial(self._exports, "UntypedStorage.data_ptr")
+        )
         for name in ("from_numpy", "as_tensor", "frombuffer", "asarray"):
             patches.wrap(torch, name, functools.partial(self._imports, f"torch.{name}"))
         patches.wrap(torch, "tensor", self._rebuild)
@@ -73,7 +84,7 @@ class Events:
         cut = self._guarded(label, self._cuts.cut)
 
         def exported(self: Any) -> Any:
-            if _has_graph(self):
+            if not is_compiling() and _has_graph(self):
                 cut(label, (self,), Strength.EXPORTED, place=user_place(2))
             return call(self)
 
@@ -83,11 +94,12 @@ class Events:
         cut = self._guarded("Tensor.detach", self._cuts.cut)
         keep = self._guarded("Tensor.detach", self._ownership.keep)
         getframe = sys._getframe
-        function_modes = torch._C._len_torch_function_stack
 
         def detach(self: Any) -> Any:
             result = call(self)
-            if type(self) not in PLAIN or function_modes():
+            if is_compiling():
+                return result
+            if type(self) not in PLAIN or modes.asked():
                 return result
             if self.grad_fn is not None:
                 cut("Tensor.detach", (self,), Strength.ALIASED, place=user_place(2))
@@ -102,6 +114,7 @@ class Events:
         cut = self._guarded("Tensor.data", self._cuts.cut)
         touch = self._guarded("Tensor.data", self._ownership.touched)
         kept = self._ownership.kept_entries
+        replaced = self._guarded("Tensor.data", _note_replaced)
 
         def get(self: Any) -> Any:
             if kept and id(self) in kept:
@@ -111,6 +124,8 @@ class Events:
             return descriptor.__get__(self)
 
         def assign(self: Any, value: Any) -> None:
+            if type(self) in PLAIN and not is_compiling():
+                replaced(self)
             descriptor.__set__(self, value)
 
         return property(get, assign, doc=descriptor.__doc__)
@@ -124,7 +139,7 @@ class Events:
 
         def tensor(*args: Any, **kwargs: Any) -> Any:
             data = args[0] if args else kwargs.get("data")
-            if isinstance(data, list | tuple | torch.Tensor):
+            if not is_compiling() and isinstance(data, list | tuple | torch.Tensor):
                 watch(data)
             return call(*args, **kwargs)
 
@@ -136,6 +151,8 @@ class Events:
 
         def exported(self: Any, *args: Any, **kwargs: Any) -> Any:
             result = call(self, *args, **kwargs)
+            if is_compiling():
+                return result
             export(label, self, user_places(2, 4))
             if _has_graph(self):
                 cut(label, (self,), Strength.EXPORTED, place=user_place(2))
@@ -149,6 +166,8 @@ class Events:
 
         def imported(*args: Any, **kwargs: Any) -> Any:
             result = call(*args, **kwargs)
+            if is_compiling():
+                return result
             source = args[0] if args else None
             if isinstance(source, list | tuple):
                 sources = graph_tensors(source)
@@ -167,6 +186,8 @@ class Events:
 
         def state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
             result = call(self, *args, **kwargs)
+            if is_compiling():
+                return result
             if not args and kwargs.get("destination") is None and isinstance(result, Mapping):
                 keep("Module.state_dict", result.values(), user_place(2))
             return result
@@ -192,7 +213,7 @@ class Events:
         getframe = sys._getframe
 
         def parameters(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if not INTERNAL[getframe(1).f_code.co_filename]:
+            if not is_compiling() and not INTERNAL[getframe(1).f_code.co_filename]:
                 listed(self, label, user_place(2))
             return call(self, *args, **kwargs)
 
@@ -202,6 +223,8 @@ class Events:
         moved = self._guarded(label, self._ownership.moved)
 
         def move(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if is_compiling():
+                return call(self, *args, **kwargs)
             result = call(self, *args, **kwargs)
             if result is self:
                 moved(self, label, user_place(2))
@@ -232,11 +255,15 @@ class Events:
         compared = self._guarded(label, self._ownership.compared)
         differed = self._guarded(label, self._ownership.differed)
         candidates = self._ownership.always_same
-        tensors, function_modes = PLAIN, torch._C._len_torch_function_stack
+        tensors = PLAIN
         kept = self._ownership.kept_entries
 
         def compare(*args: Any, **kwargs: Any) -> Any:
-            if len(args) >= 2 and not function_modes():
+            if is_compiling():
+                return call(*args, **kwargs)
+            if label in OVERRIDABLE and has_torch_function(args):
+                return handle_torch_function(compare, args, *args, **kwargs)
+            if len(args) >= 2 and not modes.asked():
                 left, right = args[0], args[1]
                 plain = type(left) in tensors and type(right) in tensors
                 if plain and (left is right or (kept and _same_elements(left, right))):
@@ -250,7 +277,7 @@ class Events:
 
 def _has_graph(tensor: torch.Tensor) -> bool:
     """Whether a plain tensor has a grad_fn; a subclass or a mode of the program is not asked."""
-    return type(tensor) in PLAIN and not torch._C._len_torch_function_stack() and tensor.grad_fn is not None
+    return type(tensor) in PLAIN and not modes.asked() and tensor.grad_fn is not None
 
 
 def _same_elements(left: torch.Tensor, right: torch.Tensor) -> bool:
@@ -266,6 +293,22 @@ def _same_elements(left: torch.Tensor, right: torch.Tensor) -> bool:
         return False  # a functorch wrapper has no storage of its own
 
 
-def _note_export(label: str, tensor: Any, places: Iterable[Any]) -> None:
-    if type(tensor) in PLAIN and not torch._C._len_torch_function_stack() and tensor.layout is torch.strided:
-        ledger_of(tensor).exported = Event(label, tuple(places), next(ledgers.clock))
+def _note_replaced(tensor: torch.Tensor) -> None:
+    """`tensor.data = other`: whoever saved the tensor reads the other's values from now on."""
+    if tensor.layout is torch.strided and not modes.asked():
+        code, offset = user_place(4) or (None, 0)
+        ledger = ledger_of(tensor)
+        ledger.raw = ("Tensor.data", code, offset, next(ledgers.clock), id(tensor))
+        ledger.first = ledger.first or ledger.raw
+
+
+def _note_export(label: str, owner: Any, places: Iterable[Any]) -> None:
+    """A pointer into this memory is out: from now on its storage is copied, never cloned lazily."""
+    with torch._C.DisableTorchFunction():
+        if isinstance(owner, torch.UntypedStorage):
+            ledger = ledgers.ledger_of_storage(owner)
+        elif isinstance(owner, torch.Tensor) and owner.layout is torch.strided:
+            ledger = ledger_of(owner)
+        else:
+            return
+    ledger.exported = Event(label, tuple(places), next(ledgers.clock))

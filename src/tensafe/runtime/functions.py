@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.compiler import is_compiling
 
-from tensafe.runtime import graph
+from tensafe.runtime import graph, modes
 from tensafe.runtime.cuts import Cuts, Strength
 from tensafe.runtime.frames import user_place
 from tensafe.runtime.ledger import Write, ledger_of
@@ -43,7 +44,7 @@ class Functions:
         applied = self._guarded("a custom Function", self._applied)
 
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            if not torch.is_grad_enabled() or torch._C._len_torch_function_stack():
+            if is_compiling() or not torch.is_grad_enabled() or modes.asked():
                 return call(cls, *args, **kwargs)
             if cls.__name__ == "CheckpointFunction":
                 reentrant(args, user_place(2))
@@ -84,6 +85,13 @@ class Functions:
         op = "torch.utils.checkpoint.checkpoint"
         self._cuts.cut(op, (), Strength.CERTAIN, place=place, leaves=behind, note=note)
 
+    def forget(self, tensor: torch.Tensor) -> None:
+        """Hold no weak reference to this tensor any more."""
+        self._originals.forget(tensor)
+        for copy, original in list(self._originals.items()):
+            if original() is tensor:
+                self._originals.forget(copy)
+
     def graph_dropped(self, target: torch.Tensor, write: Write, args: tuple[Any, ...]) -> None:
         """A gradient made with create_graph=True is written into a copied parameter: its graph ends there."""
         for item in args:
@@ -103,7 +111,7 @@ class Functions:
 
         def deepcopy(self: Any, memo: Any) -> Any:
             copy = call(self, memo)
-            if copy is not self:
+            if not is_compiling() and copy is not self:
                 remember(copy, self)
             return copy
 

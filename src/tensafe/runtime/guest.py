@@ -9,6 +9,7 @@ import functools
 import os
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,8 +27,11 @@ Hooks = tuple[Callable[[torch.Tensor], Any], Callable[[Any], torch.Tensor]]
 class Guest:
     """Holds the saved-tensor hooks of each thread and steps aside where PyTorch allows none."""
 
-    def __init__(self, hooks: Hooks, not_checked: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, hooks: Hooks, not_checked: Callable[[str, str], None], forget: Callable[[Any], None]
+    ) -> None:
         self._hooks = hooks
+        self._forget = forget
         self._not_checked = not_checked
         self._active = False
         self._pid = os.getpid()
@@ -42,6 +46,9 @@ class Guest:
         patches.wrap(mode, "__exit__", self._exit_mode)
         patches.wrap(threading.Thread, "_bootstrap_inner", self._thread)
         patches.wrap(warnings, "_showwarnmsg", self._warning)
+        for name in ("walk_tb", "_walk_tb_with_full_positions"):
+            patches.wrap(traceback, name, self._walk)
+        patches.wrap(torch.utils, "swap_tensors", self._swap)
         patches.wrap(torch.jit._builtins, "_find_builtin", self._find_builtin)
 
     def enter(self) -> None:
@@ -128,11 +135,36 @@ class Guest:
 
     def _thread(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def bootstrap(self_: Any) -> Any:
-            if self._active and os.getpid() == self._pid:
-                torch._C._autograd._push_saved_tensors_default_hooks(*self._hooks)
-            return call(self_)
+            if not self._active or os.getpid() != self._pid:
+                return call(self_)
+            torch._C._autograd._push_saved_tensors_default_hooks(*self._hooks)
+            try:
+                return call(self_)
+            finally:
+                if self._on_top():  # a thread that ends with hooks drops them too late, after the interpreter
+                    torch._C._autograd._pop_saved_tensors_default_hooks()
 
         return functools.update_wrapper(bootstrap, call)
+
+    def _walk(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Tracebacks that the program itself prints show no frame of ours, either."""
+
+        def walk(tb: Any) -> Iterator[Any]:
+            for frame, position in call(tb):
+                if not frame.f_code.co_filename.startswith(_OURS):
+                    yield frame, position
+
+        return functools.update_wrapper(walk, call)
+
+    def _swap(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """`swap_tensors` refuses tensors with weak references: ours are dropped first."""
+
+        def swap_tensors(one: Any, other: Any) -> Any:
+            self._forget(one)
+            self._forget(other)
+            return call(one, other)
+
+        return functools.update_wrapper(swap_tensors, call)
 
     def _find_builtin(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """TorchScript looks functions up by identity: a wrapped one stands for its original."""

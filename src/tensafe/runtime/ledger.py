@@ -83,8 +83,13 @@ class Ledger:
 
 def ledger_of(tensor: torch.Tensor) -> Ledger:
     """The ledger of a tensor's storage; raises what `untyped_storage()` raises for tensors that have none."""
-    own: dict[str, Any] = tensor.untyped_storage().__dict__
-    ledger = own.get(_KEY)
+    return ledger_of_storage(tensor.untyped_storage())
+
+
+def ledger_of_storage(storage: torch.UntypedStorage) -> Ledger:
+    """The ledger of a storage, made on first use."""
+    own: dict[str, Any] = storage.__dict__
+    ledger: Ledger | None = own.get(_KEY)
     if ledger is None:
         ledger = own[_KEY] = Ledger()
     return ledger

@@ -26,7 +26,7 @@ def has_trained_sibling(parameters: Sequence[torch.Tensor]) -> bool:
     """Whether a module that holds one of these also holds a parameter with a gradient."""
     wanted = {id(parameter) for parameter in parameters}
     for module in _modules():
-        own = list(module.parameters())
+        own = [parameter for _, parameter in named_tensors(module)]
         if wanted & {id(parameter) for parameter in own} and any(
             parameter.grad is not None for parameter in own
         ):
@@ -34,11 +34,23 @@ def has_trained_sibling(parameters: Sequence[torch.Tensor]) -> bool:
     return False
 
 
+def named_tensors(module: torch.nn.Module, prefix: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters and buffers by dotted name, from the modules' own tables: no code of the program runs."""
+    own = vars(module)
+    for table in ("_parameters", "_buffers"):
+        for name, tensor in own.get(table, {}).items():
+            if isinstance(tensor, torch.Tensor):
+                yield prefix + name, tensor
+    for name, child in own.get("_modules", {}).items():
+        if child is not None:
+            yield from named_tensors(child, f"{prefix}{name}.")
+
+
 def _names(parameters: Sequence[torch.Tensor]) -> dict[int, str]:
     wanted = {id(parameter) for parameter in parameters}
     best: dict[int, str] = {}
     for module in _modules():
-        for name, parameter in module.named_parameters():
+        for name, parameter in named_tensors(module):
             if id(parameter) in wanted and len(name) > len(best.get(id(parameter), "")):
                 best[id(parameter)] = name
     return best

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tensafe.facts import Call, Certainty, Kind, Moment, Site, StorageId, Value
+from tensafe.runtime import names
 from tensafe.runtime.frames import Place, site_of, user_places
 from tensafe.runtime.ledger import LedgerHistory, clock, ledger_of, write_moment
 from tensafe.runtime.source import expressions_at, site_of_node, syntax_of
@@ -130,7 +131,7 @@ class Ownership:
             if kept is None or kept.place in self._told:
                 return
             if own is None:
-                own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+                own = dict(names.named_tensors(module))
             target = own.get(name)
             if target is None or not _same_storage(source, target):
                 return  # the author put something else there: the restore does change the module
@@ -194,6 +195,12 @@ class Ownership:
                     self.always_same[place] = Pending(op, kept, written, weakref.ref(parameter))
                     return
 
+    def forget(self, tensor: torch.Tensor) -> None:
+        """Hold no weak reference to this tensor any more."""
+        self._kept.forget(tensor)
+        for place in [at for at, pending in self.always_same.items() if pending.parameter() is tensor]:
+            del self.always_same[place]
+
     def finish(self) -> None:
         """The program ended: report the lines that never compared anything but a parameter with itself."""
         for place, pending in self.always_same.items():
@@ -219,7 +226,7 @@ class Ownership:
     def _look_for_twins(self, optimizer: torch.optim.Optimizer, place: Place | None) -> None:
         trained = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         for module, places in self._moves.items():
-            if len(places) < 2 or not any(id(parameter) in trained for parameter in module.parameters()):
+            if len(places) < 2 or not any(id(tensor) in trained for _, tensor in names.named_tensors(module)):
                 continue
             bindings = [
                 (at, order, op, binding) for at, (order, op) in places.items() if (binding := _binding(at))
@@ -314,7 +321,7 @@ def _state_storages(optimizer: torch.optim.Optimizer) -> Iterator[StorageId]:
 
 
 def _holds(module: torch.nn.Module, parameter: torch.Tensor) -> bool:
-    return any(own is parameter for own in module.parameters())
+    return any(own is parameter for _, own in names.named_tensors(module))
 
 
 def _list_site(place: Place) -> Site | None:

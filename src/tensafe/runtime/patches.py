@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType, ModuleType
 from typing import Any
 
 _ABSENT = object()
@@ -24,7 +25,7 @@ class Patches:
         """Replace an attribute by `make(original)`; a name that this torch does not have is passed over."""
         original = getattr(owner, name, None)
         if original is not None:
-            self.replace(owner, name, make(original))
+            self.replace(owner, name, _found_by_pickle(make(original), owner, name))
 
     def undo(self) -> None:
         """Put everything back, last patch first; what somebody else patched meanwhile on top goes too."""
@@ -34,3 +35,12 @@ class Patches:
                 delattr(owner, name)
             else:
                 setattr(owner, name, own)
+
+
+def _found_by_pickle(wrapper: Any, owner: Any, name: str) -> Any:
+    """Pickle stores a function by module and qualified name, and wants to find the very object there."""
+    if isinstance(wrapper, FunctionType):
+        inside_module = isinstance(owner, ModuleType)
+        wrapper.__module__ = owner.__name__ if inside_module else owner.__module__
+        wrapper.__qualname__ = name if inside_module else f"{owner.__qualname__}.{name}"
+    return wrapper

@@ -138,12 +138,15 @@ def _exit_status(error: SystemExit) -> int:
 
 def _show(error: BaseException) -> None:
     """Through `sys.excepthook`, which the program may have replaced, after taking our frames out."""
+    pending: list[BaseException | None] = [error]
     seen: set[int] = set()
-    part: BaseException | None = error
-    while part is not None and id(part) not in seen:
+    while pending:
+        part = pending.pop()
+        if part is None or id(part) in seen:
+            continue
         seen.add(id(part))
         part.__traceback__ = without_our_frames(part.__traceback__)
-        part = part.__cause__ or part.__context__
+        pending += [part.__cause__, part.__context__, *getattr(part, "exceptions", ())]
     try:
         sys.excepthook(type(error), error, error.__traceback__)
     except Exception:

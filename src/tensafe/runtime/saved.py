@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tensafe.runtime import ledger as ledgers
+from tensafe.runtime import modes
 from tensafe.runtime.frames import INTERNAL
 from tensafe.runtime.ledger import Ledger
 
@@ -60,7 +61,12 @@ def make_pack(on_failure: Callable[[str, Exception], None]) -> Callable[[torch.T
 
     def pack(tensor: torch.Tensor) -> Any:
         try:
-            if type(tensor) not in plain or dispatch_modes() or function_modes() or tracing():
+            if (
+                type(tensor) not in plain
+                or dispatch_modes()
+                or (function_modes() and modes.foreign())
+                or tracing()
+            ):
                 return _pack_plainly(tensor)
             frame: Any = getframe(1)
             while frame is not None and INTERNAL[frame.f_code.co_filename]:
@@ -75,7 +81,7 @@ def make_pack(on_failure: Callable[[str, Exception], None]) -> Callable[[torch.T
                 ledger = storage.__dict__[key] = Ledger()
             ledger.first = clone = None
             large = storage.nbytes() > RATIO_FROM_NBYTES
-            if ledger.benign:
+            if ledger.benign or (large and kept is tensor and kept.requires_grad and _is_huge(storage)):
                 pass
             elif ledger.lazy and ledger.exported is None and not (large and _tiny_view(kept, storage)):
                 if not is_cow(kept):
@@ -126,6 +132,11 @@ def _pack_plainly(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.is_leaf else tensor.detach()
 
 
+def _is_huge(storage: torch.UntypedStorage) -> bool:
+    """A parameter of this size is checked by version alone: a copy at the next step would be felt."""
+    return storage.nbytes() > COPY_LIMIT_NBYTES
+
+
 def _tiny_view(tensor: torch.Tensor, storage: torch.UntypedStorage) -> bool:
     """A small view of a large storage: a copy-on-write life would copy the whole storage at its next
     write.
@@ -135,7 +146,9 @@ def _tiny_view(tensor: torch.Tensor, storage: torch.UntypedStorage) -> bool:
 
 def _full_clone(tensor: torch.Tensor, ledger: Ledger) -> torch.Tensor | None:
     """A plain copy where others hold a pointer into the memory (copy-on-write would not see their writes)."""
-    if ledger.exported is None or tensor.numel() * tensor.element_size() > COPY_LIMIT_NBYTES:
+    if ledger.benign or ledger.exported is None or (tensor.is_leaf and tensor.requires_grad):
+        return None
+    if tensor.numel() * tensor.element_size() > COPY_LIMIT_NBYTES:
         return None
     with torch.no_grad():
         return torch._C.TensorBase.clone(torch._C.TensorBase.detach(tensor))

@@ -30,6 +30,10 @@ class WeakFacts(Generic[Payload]):
         entry = self.entries.get(id(owner))
         return entry[1] if entry is not None and entry[0]() is owner else None
 
+    def forget(self, owner: Any) -> None:
+        """Drop what is known of this object, and the weak reference to it."""
+        self.entries.pop(id(owner), None)
+
     def items(self) -> Iterator[tuple[Any, Payload]]:
         for ref, payload in list(self.entries.values()):
             owner = ref()

@@ -6,6 +6,7 @@ behind `torch.nn.functional` (`torch._C._nn.*_`, `torch._VF.*_`), `torch._foreac
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -14,8 +15,11 @@ from types import CodeType, FrameType
 from typing import Any
 
 import torch
+from torch.compiler import is_compiling
+from torch.overrides import handle_torch_function, has_torch_function
 
 from tensafe.runtime import ledger as ledgers
+from tensafe.runtime import modes
 from tensafe.runtime.discarded import Temporaries, temporary_counts
 from tensafe.runtime.frames import INTERNAL, Place, user_place
 from tensafe.runtime.ledger import Ledger, Write
@@ -73,6 +77,9 @@ class Writers:
         self._method_count, self._slot_count = temporary_counts()
 
     def install(self, patches: Patches) -> None:
+        for name in ("resize_", "resize_as_"):
+            patches.wrap(torch.Tensor, name, self._resize)
+        patches.wrap(torch.UntypedStorage, "resize_", self._resize_storage)
         for name in _method_names():
             temporary, slack = (0, 0) if name in AUGMENTED else (self._method_count, 0)
             if name == "__setitem__":
@@ -101,7 +108,7 @@ class Writers:
         def writer(self: Any, *args: Any, **kwargs: Any) -> Any:
             order = next(clock)
             result = call(self, *args, **kwargs)
-            if type(self) not in plain or function_modes():
+            if type(self) not in plain or (function_modes() and modes.foreign()):
                 return result
             try:
                 frame: Any = getframe(1)
@@ -134,10 +141,29 @@ class Writers:
 
         return _dressed(writer, call)
 
+    def _resize(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def resize(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if type(self) in PLAIN and not is_compiling() and self.layout is torch.strided:
+                _make_ordinary(self.untyped_storage())
+            return call(self, *args, **kwargs)
+
+        return _dressed(resize, call)
+
+    def _resize_storage(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def resize(self: Any, *args: Any, **kwargs: Any) -> Any:
+            _make_ordinary(self)
+            return call(self, *args, **kwargs)
+
+        return _dressed(resize, call)
+
     def _function(self, label: str, call: Callable[..., Any]) -> Callable[..., Any]:
         clock, on_failure = ledgers.clock, self._on_failure
 
         def writer(*args: Any, **kwargs: Any) -> Any:
+            if is_compiling():
+                return call(*args, **kwargs)
+            if has_torch_function(args):
+                return handle_torch_function(writer, args, *args, **kwargs)
             order = next(clock)
             result = call(*args, **kwargs)
             try:
@@ -169,9 +195,22 @@ class Writers:
         return _dressed(writer, call)
 
 
+_plain_data_ptr = torch.UntypedStorage.data_ptr
+
+
+def _make_ordinary(storage: torch.UntypedStorage) -> None:
+    """A copy-on-write storage does not survive a resize (c10/core/impl/COW.cpp): end that life first.
+
+    Only a storage that was saved under our hooks has one; a fake tensor's has no pointer to take.
+    """
+    if ledgers._KEY in storage.__dict__ and storage.nbytes():
+        with contextlib.suppress(RuntimeError, NotImplementedError):
+            _plain_data_ptr(storage)
+
+
 def record(label: str, targets: Iterable[Any], order: int) -> None:
     """Enter one write into the ledgers of all its targets; called directly by a wrapper."""
-    if torch._C._len_torch_function_stack():
+    if modes.asked():
         return
     code, offset = user_place(3) or (None, 0)
     for tensor in targets:

@@ -1,0 +1,19 @@
+"""Torch-function modes of the program: others than PyTorch's device contexts make us step aside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._device import DeviceContext
+
+
+def foreign() -> bool:
+    """Whether a mode other than `torch.device(...)`, which only places new tensors, is active."""
+    stack: Any = torch.overrides._get_current_function_mode_stack()
+    return any(type(mode) is not DeviceContext for mode in stack)
+
+
+def asked() -> bool:
+    """Whether a mode of the program would be asked about what we do."""
+    return bool(torch._C._len_torch_function_stack()) and foreign()
