@@ -209,7 +209,7 @@ class Guest:
 
     def _look_for_compiled(self) -> None:
         utils = sys.modules.get("torch._dynamo.utils")
-        if utils is not None and utils.counters["frames"]["ok"]:
+        if utils is not None and utils.counters["stats"]["unique_graphs"]:
             self._not_checked("torch.compile regions", "writes inside compiled code are not named")
 
 
