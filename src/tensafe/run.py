@@ -48,9 +48,7 @@ def run_program(
 
 
 def watch_text(text: str, path: str, rules: Sequence[Rule]) -> Record:
-    """Run source text in this process under the engine; an exception of the text is named in
-    `summary["raised"]`.
-    """
+    """Run source text in this process under the engine; `summary["raised"]` names an exception of the text."""
     collector = Collector(rules)
     engines: list[Any] = []
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
@@ -82,9 +80,7 @@ def _start_engine(collector: Collector, engines: list[Any]) -> None:
 
 
 def _naming_unseen_writers(ask: Callable[[Call, History], None]) -> Callable[[Call, History], None]:
-    """Where the running engine saw no writer, ask the other one who writes into the memory that was handed
-    out.
-    """
+    """Where the running engine saw no writer, ask the other one who writes into that memory."""
 
     def ask_with_names(call: Call, history: History) -> None:
         if call.kind is Kind.BACKWARD:

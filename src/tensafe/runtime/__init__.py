@@ -1,3 +1,1 @@
-"""A running program translated into facts: saved-tensor hooks for the truth, wrapped calls for the names of
-lines.
-"""
+"""A running program translated into facts: saved-tensor hooks for the truth, wrapped calls for the names."""

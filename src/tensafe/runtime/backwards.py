@@ -1,6 +1,4 @@
-"""Around every backward: which leaves it reached, why it was refused, and gradients that carry a graph
-themselves.
-"""
+"""Around every backward: what it reached, why it was refused, and gradients that carry a graph."""
 
 from __future__ import annotations
 

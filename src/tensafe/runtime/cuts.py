@@ -79,9 +79,7 @@ class Cut:
 
 @dataclass(slots=True, eq=False)
 class Trained:
-    """What is known of one optimizer: its parameters, and whether any of them ever had a gradient at a
-    step.
-    """
+    """One optimizer: its parameters, and whether any of them ever had a gradient at a step."""
 
     parameters: set[int] = field(default_factory=set)
     steps: int = 0
@@ -111,9 +109,7 @@ class Cuts:
         note: str = "",
         unless: Iterable[Any] = (),
     ) -> None:
-        """A value left its graph here; the first few times at each line the leaves behind it are
-        remembered.
-        """
+        """A value left its graph here; the first few times at each line the leaves behind it are noted."""
         place = place or user_place(4)
         if place is None or not torch.is_grad_enabled():
             return
@@ -172,9 +168,7 @@ class Cuts:
                 self._report(found, "", Certainty.OFTEN_MEANT, place)
 
     def refused(self, error: RuntimeError, place: Place | None) -> None:
-        """A backward was refused because its root has no graph: the latest, strongest cut since the last one
-        is why.
-        """
+        """A backward was refused, its root having no graph: the latest, strongest cut that feeds it is why."""
         if EXPECTED_NO_GRAPH not in str(error):
             return
         recent = [cut for cut in self._cuts if cut.order > self._last_backward]

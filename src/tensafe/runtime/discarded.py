@@ -32,9 +32,7 @@ class Target(NamedTuple):
 
 
 class Temporaries:
-    """Decides, once for each line, whether a write to a temporary there can be lost, then checks each such
-    write.
-    """
+    """Decides once for each line whether a write to a temporary can be lost, then checks each such write."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -166,9 +164,7 @@ def _is_basic(index: ast.expr) -> bool:
 
 
 def temporary_counts() -> tuple[int, int]:
-    """Reference counts of a temporary `self` inside a method and inside `__setitem__`, measured on this
-    interpreter.
-    """
+    """Reference counts of a temporary `self` in a method and in `__setitem__`, as this interpreter has them."""
     seen: list[int] = []
 
     def count(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -1,6 +1,4 @@
-"""The runtime engine: installs hooks and wrappers, turns what they see into facts, asks the rules, undoes
-itself.
-"""
+"""The runtime engine: installs hooks and wrappers, makes facts of what they see, asks, undoes itself."""
 
 from __future__ import annotations
 
@@ -127,9 +125,7 @@ class Engine:
         self._not_checked(what, f"tensafe failed there ({type(error).__name__}: {error})")
 
     def _changed(self, saved: Saved, counted: bool) -> None:
-        """A backward reads a saved tensor that was changed; raises as PyTorch does when the counter shows
-        it.
-        """
+        """A backward reads a saved tensor that was changed: tell, and raise where PyTorch would."""
         call: Call | None = None
         history: LedgerHistory | None = None
         try:
@@ -178,9 +174,7 @@ def _backward_facts(saved: Saved, counted: bool, reader: str) -> tuple[Call, Led
 
 
 def _export_moments(event: Event | None) -> Sequence[Moment]:
-    """An export and its callers as moments, outermost first, so that the last is the line that made the
-    array.
-    """
+    """An export and its callers as moments; the last is the line that made the array."""
     if event is None:
         return ()
     return [Moment(Kind.EXPORTED, event.op, site_of(place), event.order) for place in reversed(event.places)]

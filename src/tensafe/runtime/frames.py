@@ -1,6 +1,4 @@
-"""Which line of the user's program is running: the innermost frame outside torch, tensafe and the standard
-library.
-"""
+"""Which line of the user's program runs: the innermost frame outside torch, tensafe and the library."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Cuts that only the call itself shows: custom Functions, reentrant checkpointing, gradients written through
-`.data`.
-"""
+"""Cuts that only the call shows: custom Functions, reentrant checkpointing, gradients written to `.data`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Manners: threads get the hooks too, torch.func and the program's own hooks keep working, forked children
-are left alone.
-"""
+"""Manners: threads are watched too, torch.func and the program's own hooks work, forks are left alone."""
 
 from __future__ import annotations
 
@@ -67,9 +65,7 @@ class Guest:
         return top is not None and top[0] is self._hooks[0]
 
     def _lift(self, what: str, why: str) -> bool:
-        """Take this thread's hooks off, when they are the innermost; True when `_lower` must put them
-        back.
-        """
+        """Take this thread's hooks off when they are the innermost; True when `_lower` must put them back."""
         lifted = self._active and self._on_top()
         if lifted:
             if what:
@@ -105,9 +101,7 @@ class Guest:
         return functools.update_wrapper(leave, call)
 
     def _disable(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """`torch.func` refuses to run under any hooks: ours are lifted for that time, and the report says
-        so.
-        """
+        """`torch.func` refuses to run under any hooks: ours are lifted for that time."""
 
         @contextlib.contextmanager
         def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
@@ -175,9 +169,7 @@ class Guest:
         return functools.update_wrapper(find_builtin, call)
 
     def _warning(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """A warning of a wrapped call belongs to the line that called it, and is shown there once, as in
-        plain Python.
-        """
+        """A warning of a wrapped call belongs to the line that called it, and is shown there once."""
 
         def show(message: Any) -> None:
             frame = (

@@ -1,6 +1,4 @@
-"""Live references: who keeps the model's own tensors as if they were a copy, and when such a reference is
-used.
-"""
+"""Live references: who keeps the model's own tensors as if they were a copy, and when that shows."""
 
 from __future__ import annotations
 
@@ -78,9 +76,7 @@ class Ownership:
                 self._kept.put(tensor, Kept(op, place, order, version))
 
     def listed(self, module: torch.nn.Module, op: str, place: Place | None) -> None:
-        """`module.parameters()` was called here; whether a list of it is kept is looked up only when it
-        matters.
-        """
+        """`module.parameters()` was called here; whether a list of it is kept is looked up only on demand."""
         if place is None or len(self._lists) >= MOST_SITES:
             return
         entry = self._lists.get(place)
@@ -119,9 +115,7 @@ class Ownership:
     # --- moments that use one
 
     def restoring(self, module: torch.nn.Module, state: Mapping[str, Any], place: Place | None) -> None:
-        """`module.load_state_dict(state)` begins: is `state` the module's own memory, written since it was
-        kept?
-        """
+        """`module.load_state_dict(state)` begins: is `state` the module's own memory, written since?"""
         own: dict[str, torch.Tensor] | None = None
         found: tuple[Kept, Moment, torch.Tensor] | None = None
         for name, source in state.items():
@@ -272,9 +266,7 @@ class Ownership:
 
 
 def _write_since(kept: Kept, reference: torch.Tensor, live: torch.Tensor) -> Moment | None:
-    """The write to the live tensor after the reference was taken; writes through the reference itself are
-    meant.
-    """
+    """The write to the live tensor since; writes through the reference itself are meant."""
     write = ledger_of(live).write
     if write is not None and write.order > kept.order:
         if write.tensor == id(live) or (not kept.touched and _goes_through_data(write.place)):
@@ -325,9 +317,7 @@ def _holds(module: torch.nn.Module, parameter: torch.Tensor) -> bool:
 
 
 def _list_site(place: Place) -> Site | None:
-    """The list, dict or comprehension that keeps the result of the call at `place`, when there is one and it
-    is bound.
-    """
+    """The list, dict or comprehension, bound to a name, that keeps the result of the call at `place`."""
     syntax = syntax_of(place[0].co_filename)
     for node in expressions_at(place):
         parent = syntax.parents.get(node) if syntax else None
@@ -349,9 +339,7 @@ def _keeps_elements(node: ast.expr) -> bool:
 
 
 def _is_stored(place: Place) -> bool:
-    """Whether the reference made at `place` outlives its statement: bound, or part of what is bound or
-    returned.
-    """
+    """Whether the reference made at `place` outlives its statement: it is bound or returned."""
     syntax = syntax_of(place[0].co_filename)
     nodes = expressions_at(place)
     if syntax is None or not nodes:

@@ -1,6 +1,4 @@
-"""Runs a script or module as plain Python would: argv, `__main__`, exit status, traceback without our
-frames.
-"""
+"""Runs a program as plain Python would: argv, `__main__`, exit status, traceback without our frames."""
 
 from __future__ import annotations
 
@@ -76,9 +74,7 @@ def _require_module(name: str) -> None:
 
 
 def execute(program: Program) -> int:
-    """Run it in this process and return the exit status that plain Python would leave; an uncaught error is
-    printed.
-    """
+    """Run it and return the exit status that plain Python would leave; an uncaught error is printed."""
     interrupted: list[bool] = []
     atexit.register(_die_interrupted, interrupted)
     sys.argv[:] = [program.target, *program.arguments]

@@ -126,9 +126,7 @@ def make_unpack(on_changed: OnChanged) -> Callable[[Any], torch.Tensor]:
 
 
 def _pack_plainly(tensor: torch.Tensor) -> torch.Tensor:
-    """Keep the tensor as it is: under a mode or a tracer of the program, and for subclasses, nothing is
-    compared.
-    """
+    """Keep the tensor and compare nothing: a subclass, or a mode or tracer of the program is active."""
     return tensor if tensor.is_leaf else tensor.detach()
 
 
@@ -138,9 +136,7 @@ def _is_huge(storage: torch.UntypedStorage) -> bool:
 
 
 def _tiny_view(tensor: torch.Tensor, storage: torch.UntypedStorage) -> bool:
-    """A small view of a large storage: a copy-on-write life would copy the whole storage at its next
-    write.
-    """
+    """A small view of a large storage, which its next write would copy as a whole."""
     return storage.nbytes() > RATIO_LIMIT * tensor.numel() * tensor.element_size()
 
 

@@ -38,9 +38,7 @@ class Syntax:
 
 @lru_cache(maxsize=256)
 def syntax_of(filename: str) -> Syntax | None:
-    """The syntax of a file; None when there is no source or it does not parse (a generated or changed
-    file).
-    """
+    """The syntax of a file; None when there is no source or it does not parse."""
     lines = linecache.getlines(filename)
     try:
         return Syntax("".join(lines)) if lines else None

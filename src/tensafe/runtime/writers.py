@@ -57,9 +57,7 @@ OnGraphArgument = Callable[[torch.Tensor, Write, tuple[Any, ...]], None]
 
 
 class Writers:
-    """Makes the wrappers; `graph_values` are gradients made with create_graph=True, which a write may
-    drop.
-    """
+    """Makes the wrappers; `graph_values` are gradients with a graph, which a write may drop."""
 
     def __init__(
         self,
@@ -247,9 +245,7 @@ class Stepping:
 
 
 def _fused_targets(args: tuple[Any, ...]) -> Iterator[Any]:
-    """All tensor lists but the gradients: the schemas declare those written too, and the kernels only unscale
-    them.
-    """
+    """All tensor lists but the gradients, which the schemas call written though kernels only unscale them."""
     for position, item in enumerate(args):
         if position != 1 and isinstance(item, list | tuple):
             yield from item
