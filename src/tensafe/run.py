@@ -48,7 +48,7 @@ def run_program(
 
 
 def watch_text(text: str, path: str, rules: Sequence[Rule]) -> Record:
-    """Run source text in this process under the engine; `summary["raised"]` names an exception of the text."""
+    """Run source text in this process under the engine; an exception of it is `summary["raised"]`."""
     collector = Collector(rules)
     engines: list[Any] = []
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)

@@ -168,7 +168,7 @@ class Cuts:
                 self._report(found, "", Certainty.OFTEN_MEANT, place)
 
     def refused(self, error: RuntimeError, place: Place | None) -> None:
-        """A backward was refused, its root having no graph: the latest, strongest cut that feeds it is why."""
+        """A backward was refused, its root having no graph: the latest, strongest cut feeding it is why."""
         if EXPECTED_NO_GRAPH not in str(error):
             return
         recent = [cut for cut in self._cuts if cut.order > self._last_backward]

@@ -164,7 +164,7 @@ def _is_basic(index: ast.expr) -> bool:
 
 
 def temporary_counts() -> tuple[int, int]:
-    """Reference counts of a temporary `self` in a method and in `__setitem__`, as this interpreter has them."""
+    """Reference counts of a temporary `self` in a method and in `__setitem__`, measured here."""
     seen: list[int] = []
 
     def count(self: Any, *args: Any, **kwargs: Any) -> None:
