@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pytest
 import torch
 
 from runtime.watching import watch
@@ -73,3 +74,38 @@ def test_storages_forget_when_they_die(tmp_path: Path) -> None:
         tmp_path,
     )
     assert "raised" not in record.summary
+
+
+def test_an_engine_that_cannot_start_leaves_nothing_behind_and_the_program_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tensafe.rules._loader import catalogue
+    from tensafe.run import watch_text
+    from tensafe.runtime.functions import Functions
+
+    def refuse(self: Functions, patches: object) -> None:
+        raise RuntimeError("no such thing in this torch")
+
+    monkeypatch.setattr(Functions, "install", refuse)
+    record = watch_text("import torch\nx = torch.ones(2).add_(1)\n", str(tmp_path / "p.py"), catalogue())
+    assert "raised" not in record.summary
+    assert record.not_checked[0].what == "the whole program"
+    assert "no such thing in this torch" in record.not_checked[0].why
+    assert "add_" not in vars(torch.Tensor)
+
+
+def test_a_watcher_that_fails_is_told_and_the_program_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tensafe.rules._loader import catalogue
+    from tensafe.run import watch_text
+    from tensafe.runtime.ownership import Ownership
+
+    def fail(self: Ownership, *args: object) -> None:
+        raise KeyError("ours")
+
+    monkeypatch.setattr(Ownership, "keep", fail)
+    text = "import torch\nstate = torch.nn.Linear(2, 1).state_dict()\nassert len(state) == 2\n"
+    record = watch_text(text, str(tmp_path / "p.py"), catalogue())
+    assert "raised" not in record.summary
+    assert [item.what for item in record.not_checked] == ["Module.state_dict"]

@@ -79,8 +79,12 @@ class Engine:
         self._step_hooks: list[Any] = []
 
     def start(self) -> None:
-        for part in self._parts:
-            part.install(self._patches)
+        try:
+            for part in self._parts:
+                part.install(self._patches)
+        except BaseException:
+            self._patches.undo()
+            raise
         before = register_optimizer_step_pre_hook(self._before_step)
         after = register_optimizer_step_post_hook(self._after_step)
         self._step_hooks = [before, after]
@@ -144,9 +148,10 @@ class Engine:
 
 
 def _is_benign(saved: Saved, reader: str) -> bool:
-    """Changed contents that say nothing: no wrapped call wrote, nobody holds a pointer (a kernel updating its
-    own running statistics), or the statistics of a batch norm, which its backward does not read in
-    training.
+    """Changed contents that say nothing.
+
+    No wrapped call wrote and nobody holds a pointer (a kernel updates its own running statistics), or they are
+    the statistics of a batch norm, which its backward does not read in training.
     """
     ledger = saved.ledger
     if ledger is None or (
