@@ -150,7 +150,7 @@ class Engine:
 def _is_benign(saved: Saved, reader: str) -> bool:
     """Changed contents that say nothing.
 
-    No wrapped call wrote and nobody holds a pointer (a kernel updates its own running statistics), or they are
+    No wrapped call wrote and nobody holds a pointer (a kernel updates its running statistics), or they are
     the statistics of a batch norm, which its backward does not read in training.
     """
     ledger = saved.ledger
