@@ -38,8 +38,7 @@ def run_program(
     if os.getpid() != process:
         return status
     waiting.remove()
-    for engine in engines:
-        engine.stop()
+    _stop(engines, collector)
     if not engines:
         collector.not_checked(program.name, "it did not import torch")
     seconds = round(time.perf_counter() - begun, 3)
@@ -60,8 +59,7 @@ def watch_text(text: str, path: str, rules: Sequence[Rule]) -> Record:
     except Exception as error:
         summary["raised"] = f"{type(error).__name__}: {error}"
     finally:
-        for engine in engines:
-            engine.stop()
+        _stop(engines, collector)
     return collector.record("run", summary)
 
 
@@ -77,6 +75,16 @@ def _start_engine(collector: Collector, engines: list[Any]) -> None:
         collector.not_checked(
             "the whole program", f"tensafe could not start ({type(error).__name__}: {error})"
         )
+
+
+def _stop(engines: list[Any], collector: Collector) -> None:
+    for engine in engines:
+        try:
+            engine.stop()
+        except Exception as error:
+            collector.not_checked(
+                "the end of the program", f"tensafe failed there ({type(error).__name__}: {error})"
+            )
 
 
 def _naming_unseen_writers(ask: Callable[[Call, History], None]) -> Callable[[Call, History], None]:

@@ -74,7 +74,7 @@ class Temporaries:
                 and count <= self._base_count
             )
         own_views = sum(1 for item in args if isinstance(item, torch.Tensor) and item._base is tensor)
-        return owners == own_views == references and _uses(tensor) <= self._holders + own_views
+        return owners == own_views >= references and _uses(tensor) <= self._holders + own_views
 
     def _report(self, tensor: torch.Tensor, write: Write, target: Target) -> None:
         storage = ledger_of(tensor).id

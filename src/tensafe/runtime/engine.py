@@ -92,15 +92,14 @@ class Engine:
 
     def stop(self) -> None:
         """Undo every patch, then report what only the end can show."""
-        self._guest.leave()
-        for handle in self._step_hooks:
-            handle.remove()
-        self._patches.undo()
         try:
-            self._ownership.finish()
-            self._cuts.finish()
-        except Exception as error:
-            self._failed("graph cuts", error)
+            self._guest.leave()
+            for handle in self._step_hooks:
+                handle.remove()
+        finally:
+            self._patches.undo()
+        self._ownership.finish()
+        self._cuts.finish()
 
     def _forget(self, tensor: Any) -> None:
         """Hold no weak reference to this tensor any more."""

@@ -22,6 +22,15 @@ _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 Hooks = tuple[Callable[[torch.Tensor], Any], Callable[[Any], torch.Tensor]]
 
 
+class _OfThread(threading.local):
+    """What one thread has: our hooks, how many others above them, and which dispatch modes lifted ours."""
+
+    def __init__(self) -> None:
+        self.pushed = False
+        self.others = 0
+        self.lifted: list[bool] = []
+
+
 class Guest:
     """Holds the saved-tensor hooks of each thread and steps aside where PyTorch allows none."""
 
@@ -33,12 +42,13 @@ class Guest:
         self._not_checked = not_checked
         self._active = False
         self._pid = os.getpid()
-        self._modes = threading.local()
+        self._own = _OfThread()
         self._others_noted = False
 
     def install(self, patches: Patches) -> None:
         patches.wrap(torch.autograd.graph, "disable_saved_tensors_hooks", self._disable)
         patches.wrap(torch.autograd.graph.saved_tensors_hooks, "__enter__", self._own_hooks)
+        patches.wrap(torch.autograd.graph.saved_tensors_hooks, "__exit__", self._own_hooks_end)
         mode = torch.utils._python_dispatch.TorchDispatchMode
         patches.wrap(mode, "__enter__", self._enter_mode)
         patches.wrap(mode, "__exit__", self._exit_mode)
@@ -51,18 +61,29 @@ class Guest:
 
     def enter(self) -> None:
         self._active = True
-        torch._C._autograd._push_saved_tensors_default_hooks(*self._hooks)
+        self._push()
         os.register_at_fork(after_in_parent=self._forked, after_in_child=self._in_child)
 
     def leave(self) -> None:
         if self._active and self._on_top():
-            torch._C._autograd._pop_saved_tensors_default_hooks()
+            self._pop()
         self._active = False
         self._look_for_compiled()
 
     def _on_top(self) -> bool:
-        top: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)
-        return top is not None and top[0] is self._hooks[0]
+        """Whether this thread's innermost hooks are ours; before torch 2.7 only by counting the others."""
+        if hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):
+            top: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)
+            return top is not None and top[0] is self._hooks[0]
+        return bool(self._own.pushed) and not self._own.others
+
+    def _push(self) -> None:
+        torch._C._autograd._push_saved_tensors_default_hooks(*self._hooks)
+        self._own.pushed = True
+
+    def _pop(self) -> None:
+        torch._C._autograd._pop_saved_tensors_default_hooks()
+        self._own.pushed = False
 
     def _lift(self, what: str, why: str) -> bool:
         """Take this thread's hooks off when they are the innermost; True when `_lower` must put them back."""
@@ -70,12 +91,12 @@ class Guest:
         if lifted:
             if what:
                 self._not_checked(what, why)
-            torch._C._autograd._pop_saved_tensors_default_hooks()
+            self._pop()
         return lifted
 
     def _lower(self) -> None:
         if self._active:
-            torch._C._autograd._push_saved_tensors_default_hooks(*self._hooks)
+            self._push()
 
     def _enter_mode(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """A dispatch mode of the program would see the operations of our hooks: they are lifted meanwhile."""
@@ -85,7 +106,7 @@ class Guest:
             direct = not INTERNAL[sys._getframe(1).f_code.co_filename]
             what = "code inside a TorchDispatchMode" if direct else ""
             lifted = self._lift(what, "the mode would see what the hooks do")
-            self._modes.__dict__.setdefault("lifted", []).append(lifted)
+            self._own.lifted.append(lifted)
             return result
 
         return functools.update_wrapper(enter, call)
@@ -93,8 +114,7 @@ class Guest:
     def _exit_mode(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def leave(self_: Any, *args: Any) -> Any:
             result = call(self_, *args)
-            lifted = self._modes.__dict__.get("lifted")
-            if lifted and lifted.pop():
+            if self._own.lifted and self._own.lifted.pop():
                 self._lower()
             return result
 
@@ -123,20 +143,28 @@ class Guest:
                 where = f" (first at {os.path.basename(site.path)}:{site.line})" if site else ""
                 why = f"the program's own hooks, or activation checkpointing, keep them{where}"
                 self._not_checked("tensors saved under other saved-tensor hooks", why)
+            self._own.others += 1
             return call(self_)
 
         return functools.update_wrapper(enter, call)
+
+    def _own_hooks_end(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def leave(self_: Any, *args: Any) -> Any:
+            self._own.others = max(0, self._own.others - 1)
+            return call(self_, *args)
+
+        return functools.update_wrapper(leave, call)
 
     def _thread(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def bootstrap(self_: Any) -> Any:
             if not self._active or os.getpid() != self._pid:
                 return call(self_)
-            torch._C._autograd._push_saved_tensors_default_hooks(*self._hooks)
+            self._push()
             try:
                 return call(self_)
             finally:
                 if self._on_top():  # a thread that ends with hooks drops them too late, after the interpreter
-                    torch._C._autograd._pop_saved_tensors_default_hooks()
+                    self._pop()
 
         return functools.update_wrapper(bootstrap, call)
 
@@ -144,9 +172,9 @@ class Guest:
         """Tracebacks that the program itself prints show no frame of ours, either."""
 
         def walk(tb: Any) -> Iterator[Any]:
-            for frame, position in call(tb):
-                if not frame.f_code.co_filename.startswith(_OURS):
-                    yield frame, position
+            entries = list(call(tb))
+            shown = [entry for entry in entries if not entry[0].f_code.co_filename.startswith(_OURS)]
+            yield from shown or entries  # who asks for one entry of ours gets it
 
         return functools.update_wrapper(walk, call)
 
@@ -197,7 +225,7 @@ class Guest:
         if self._active:
             self._active = False
             if self._on_top():
-                torch._C._autograd._pop_saved_tensors_default_hooks()
+                self._pop()
 
     def _look_for_compiled(self) -> None:
         utils = sys.modules.get("torch._dynamo.utils")
