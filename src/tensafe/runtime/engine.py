@@ -17,6 +17,7 @@ from tensafe.runtime.frames import site_of, user_place
 from tensafe.runtime.functions import Functions
 from tensafe.runtime.guest import Guest
 from tensafe.runtime.ledger import Event, LedgerHistory, clock, write_moment
+from tensafe.runtime.outs import Outs
 from tensafe.runtime.ownership import Ownership
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.saved import Saved, make_pack, make_unpack
@@ -68,12 +69,14 @@ class Engine:
         )
         self._hooks = (make_pack(self._failed), make_unpack(self._changed))
         self._functions = functions
+        self._outs = Outs(guarded)
         self._guest = Guest(self._hooks, not_checked, self._forget)
         self._parts = (
             writers,
             Events(self._cuts, self._ownership, guarded),
             self._backwards,
             functions,
+            self._outs,
             self._guest,
         )
         self._step_hooks: list[Any] = []
@@ -94,6 +97,7 @@ class Engine:
         """Undo every patch, then report what only the end can show."""
         try:
             self._guest.leave()
+            self._outs.stop()
             for handle in self._step_hooks:
                 handle.remove()
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
@@ -18,10 +19,14 @@ _STDLIB = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
 
 
 class _InternalFiles(dict[str, bool]):
-    """File name to "not the user's", computed once for each file."""
+    """File name to "not the user's", computed once for each file; `on_user_file` hears of each new one."""
+
+    on_user_file: Callable[[str], None] | None = None
 
     def __missing__(self, filename: str) -> bool:
         internal = self[filename] = _is_internal(filename)
+        if not internal and self.on_user_file is not None:
+            self.on_user_file(filename)
         return internal
 
 

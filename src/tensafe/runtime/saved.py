@@ -152,6 +152,8 @@ def _full_clone(tensor: torch.Tensor, ledger: Ledger) -> torch.Tensor | None:
 
 def _same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Bitwise equality: a NaN equals itself."""
+    if one.shape != other.shape:
+        return False
     with torch.no_grad():
         one, other = one.detach(), other.detach()
         if torch._C._VariableFunctions.equal(one, other):

@@ -142,14 +142,14 @@ class Writers:
     def _resize(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def resize(self: Any, *args: Any, **kwargs: Any) -> Any:
             if type(self) in PLAIN and not is_compiling() and self.layout is torch.strided:
-                _make_ordinary(self.untyped_storage())
+                make_ordinary(self.untyped_storage())
             return call(self, *args, **kwargs)
 
         return _dressed(resize, call)
 
     def _resize_storage(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def resize(self: Any, *args: Any, **kwargs: Any) -> Any:
-            _make_ordinary(self)
+            make_ordinary(self)
             return call(self, *args, **kwargs)
 
         return _dressed(resize, call)
@@ -196,7 +196,7 @@ class Writers:
 _plain_data_ptr = torch.UntypedStorage.data_ptr
 
 
-def _make_ordinary(storage: torch.UntypedStorage) -> None:
+def make_ordinary(storage: torch.UntypedStorage) -> None:
     """A copy-on-write storage does not survive a resize (c10/core/impl/COW.cpp): end that life first.
 
     Only a storage that was saved under our hooks has one; a fake tensor's has no pointer to take.
@@ -207,7 +207,7 @@ def _make_ordinary(storage: torch.UntypedStorage) -> None:
 
 
 def record(label: str, targets: Iterable[Any], order: int) -> None:
-    """Enter one write into the ledgers of all its targets; called directly by a wrapper."""
+    """Enter one write into the ledgers of all its targets, at the line of the program that runs."""
     if modes.asked():
         return
     code, offset = user_place(3) or (None, 0)
