@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from tensafe import check
+from tensafe import __version__, check
 from tensafe.errors import TensafeError
 from tensafe.findings import Record
 from tensafe.rules._loader import select
@@ -115,3 +116,51 @@ def test_a_helper_in_another_file_is_followed(tmp_path: Path) -> None:
 def test_an_allowed_line_is_left_alone() -> None:
     allowed = LOST.replace("zero_()", "zero_()  # tensafe: allow lost-write")
     assert check.check_text(allowed, "allowed.py", select()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name here")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "lost.py").write_text(LOST)
+    os.mkfifo(tmp_path / "pipe.py")
+    assert checked(tmp_path).not_checked == ()
+    record = checked(tmp_path / "pipe.py", tmp_path / "lost.py")
+    assert places(record) == [("lost.py", 3)]
+    assert [one.why for one in record.not_checked] == ["not a regular file"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("a.ipynb", '{"cells": []}', "it is a notebook: export it as a script"),
+        ("a.json", '{"cells": []}', "its name does not end in .py"),
+        ("a.txt", LOST, "its name does not end in .py"),
+        ("a.pyw", LOST, ""),
+        ("script", LOST, ""),
+        ("script.in", f"#!/usr/bin/env python3\n{LOST}", ""),
+    ],
+)
+def test_what_is_no_python_is_not_parsed(tmp_path: Path, name: str, text: str, why: str) -> None:
+    (tmp_path / name).write_text(text)
+    record = checked(tmp_path / name)
+    assert [one.why for one in record.not_checked] == ([why] if why else [])
+    assert len(record.findings) == (not why)
+
+
+def test_the_record_names_the_version(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(LOST)
+    assert checked(tmp_path).tool_version == __version__
+
+
+@pytest.mark.parametrize(
+    ("lines", "safe"),
+    [
+        ("x = torch.zeros(3)\nx[[0, 1]].zero_()\n", True),
+        ("x = torch.ones(3, requires_grad=True)\nx[[0, 1]].zero_()\n", False),
+        ("l = torch.nn.Linear(3, 3)\nx = torch.sigmoid(l(torch.ones(3)))\nx[x > .5].zero_()\n", False),
+        ("def f(x):\n    y = torch.sigmoid(x)\n    y[y > .5].zero_()\n    return y\n", False),
+    ],
+)
+def test_a_lost_write_is_safely_mended_outside_graphs_only(lines: str, safe: bool) -> None:
+    (finding,) = check.check_text(f"import torch\n{lines}", "a.py", select(["TS106"]))
+    assert finding.fix is not None
+    assert finding.fix.safe is safe

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from tensafe import __version__
 from tensafe.errors import TensafeError
 from tensafe.facts import Call, History
 from tensafe.findings import Finding, NotChecked, Record
+from tensafe.findings.source import split_lines
 from tensafe.ops import words
 from tensafe.rules._loader import Rule, by_name
 from tensafe.static import examine
@@ -22,6 +24,7 @@ SKIPPED = words(
     .pytest_cache .eggs .ipynb_checkpoints
     """
 )
+PYTHON = words(".py .pyw .pyi") | {""}
 BYTES_WORTH_A_PROCESS = 400_000
 
 
@@ -36,7 +39,8 @@ def check_text(text: str, path: str, rules: Sequence[Rule]) -> list[Finding]:
                     _keep(found, finding)
 
     examine(path, text, ask)
-    kept = [finding for finding in found.values() if not _is_allowed(finding, text, path)]
+    lines = split_lines(text)
+    kept = [finding for finding in found.values() if not _is_allowed(finding, lines, path)]
     return sorted(
         kept, key=lambda finding: (finding.at.path, finding.at.line, finding.at.column, finding.code)
     )
@@ -53,10 +57,8 @@ def _keep(found: dict[tuple[str, str, int, int], Finding], finding: Finding) -> 
 _GRAVITY = {"notice": 0, "warning": 1, "error": 2}
 
 
-def _is_allowed(finding: Finding, text: str, path: str) -> bool:
+def _is_allowed(finding: Finding, lines: Sequence[str], path: str) -> bool:
     from tensafe.findings.allow import is_allowed
-
-    lines = text.splitlines()
 
     def read_line(other: str, number: int) -> str:
         if other == path:
@@ -68,7 +70,7 @@ def _is_allowed(finding: Finding, text: str, path: str) -> bool:
 
 def _line_of(path: str, number: int) -> str:
     try:
-        lines = read(Path(path)).splitlines()
+        lines = split_lines(read(Path(path)))
     except (OSError, SyntaxError, UnicodeError):
         return ""
     return lines[number - 1] if 0 < number <= len(lines) else ""
@@ -98,7 +100,7 @@ def check_paths(
         "lines": lines,
         "seconds": round(time.perf_counter() - started, 3),
     }
-    return Record("check", _without_repeats(findings), tuple(not_checked), summary)
+    return Record("check", _without_repeats(findings), tuple(not_checked), summary, __version__)
 
 
 def _without_repeats(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -113,12 +115,12 @@ def python_files(paths: Sequence[Path]) -> list[Path]:
     """The files to check, absolute, each once; raises TensafeError for a path that gives none."""
     found: dict[Path, None] = {}
     for path in paths:
-        if path.is_dir():
+        if os.path.isdir(path):
             inside = list(_walk(path))
             if not inside:
                 raise TensafeError(f"no Python files in {path}")
             found.update(dict.fromkeys(inside))
-        elif path.exists():
+        elif os.path.exists(path):
             found[Path(os.path.abspath(path))] = None
         else:
             raise TensafeError(f"no such file or folder: {path}")
@@ -131,7 +133,7 @@ def _walk(folder: Path) -> Iterator[Path]:
             name for name in folders if name not in SKIPPED and not name.endswith(".egg-info")
         )
         for name in sorted(names):
-            if name.endswith(".py"):
+            if name.endswith(".py") and os.path.isfile(os.path.join(root, name)):
                 yield Path(root, name)
 
 
@@ -158,6 +160,9 @@ def check_file(file: Path, names: Sequence[str]) -> Outcome:
     """The findings in one file; whatever goes wrong is told, and stays in this file."""
     rules = [by_name(name) for name in names]
     try:
+        why = _no_source(file)
+        if why:
+            return [], [NotChecked(str(file), why)], 0
         text = read(file)
         return check_text(text, str(file), rules), [], text.count("\n") + 1
     except SyntaxError as error:
@@ -168,6 +173,19 @@ def check_file(file: Path, names: Sequence[str]) -> Outcome:
         return [], [NotChecked(str(file), "nested too deeply")], 0
     except Exception as error:  # one file's surprise must not cost the others
         return [], [NotChecked(str(file), f"tensafe failed on it: {type(error).__name__}: {error}")], 0
+
+
+def _no_source(file: Path) -> str:
+    """Why a file that was named is not worth reading as Python; nothing when it is."""
+    if not file.is_file():
+        return "not a regular file"
+    if file.suffix == ".ipynb":
+        return "it is a notebook: export it as a script"
+    if file.suffix in PYTHON:
+        return ""
+    with file.open("rb") as stream:
+        first = stream.readline(200)
+    return "" if first.startswith(b"#!") and b"python" in first else "its name does not end in .py"
 
 
 def _syntax(error: SyntaxError) -> str:

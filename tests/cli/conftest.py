@@ -94,7 +94,9 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return int(toys.status)
 
     monkeypatch.setitem(
-        sys.modules, "tensafe.check", SimpleNamespace(check_paths=check_paths, check_text=look)
+        sys.modules,
+        "tensafe.check",
+        SimpleNamespace(check_paths=check_paths, check_text=look, python_files=list),
     )
     monkeypatch.setitem(sys.modules, "tensafe.run", SimpleNamespace(run_program=run_program))
     return toys

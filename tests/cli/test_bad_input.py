@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from cli.conftest import Answer
 from tensafe import __version__
+from tensafe.findings import Finding, Record, Site, to_json
 
 Call = Callable[..., Answer]
 
@@ -39,6 +40,13 @@ Call = Callable[..., Answer]
         ("check --output missing/o .", "cannot write "),
         ("check missing", "missing"),
         ("check empty", "empty"),
+        ("check -", "cannot check standard input: give files or folders"),
+        ("check --select TS1 --ignore TS .", "--select and --ignore leave no rule"),
+        ("run --select TS1 --ignore TS binary.py", "--select and --ignore leave no rule"),
+        ("check --output x.txt x.txt", "x.txt: it is one of the files to check"),
+        ("check --output sources/../sources/a.py sources", "a.py: it is one of the files to check"),
+        ("run --output binary.py binary.py", "binary.py: it is the program itself"),
+        ("report --output text.json text.json", "text.json: not a tensafe record"),
         ("explain", "the following arguments are required: NAME"),
         ("explain lost-rite", "did you mean lost-write?"),
         ("report missing.json", "cannot read missing.json: No such file or directory"),
@@ -51,14 +59,25 @@ def test_one_line_and_status_2(tensafe: Call, tmp_path: Path, command: str, word
     (tmp_path / "empty").mkdir()
     (tmp_path / "binary.py").write_bytes(b"\x00\xff\x93NUMPY" * 9)
     (tmp_path / "text.json").write_text("x = 1\n")
-    before = sorted(tmp_path.rglob("*"))
+    (tmp_path / "x.txt").write_text("x = 1\n")
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "a.py").write_text("x = 1\n")
+    before = contents(tmp_path)
     answer = tensafe(*command.split())
     assert answer.status == 2, answer
     assert answer.out == ""
     assert answer.err.startswith("tensafe: ")
     assert answer.err.count("\n") == 1, answer.err
     assert words in answer.err
-    assert sorted(tmp_path.rglob("*")) == before
+    assert contents(tmp_path) == before
+
+
+def contents(folder: Path) -> dict[Path, bytes | None]:
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def test_an_empty_path_is_not_this_folder(tensafe: Call) -> None:
+    assert tensafe("check", "") == Answer(2, "", "tensafe: an empty path: give files or folders\n")
 
 
 @pytest.mark.parametrize("words", ["", "--help", "-h", "help"])
@@ -93,7 +112,9 @@ def test_rules_and_explain(tensafe: Call) -> None:
     ]
 
 
-def command(*arguments: str, cwd: Path, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+def command(
+    *arguments: str, cwd: Path, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
+) -> subprocess.CompletedProcess[str]:
     source = Path(__file__).parent.parent.parent / "src"
     environment = {**os.environ, "PYTHONPATH": str(source)}
     return subprocess.run(
@@ -102,7 +123,7 @@ def command(*arguments: str, cwd: Path, stdout: int = subprocess.PIPE) -> subpro
         env=environment,
         text=True,
         stdout=stdout,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         timeout=100,
         check=False,
     )
@@ -128,3 +149,56 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     done = command("-m", "tensafe", "explain", "lost-write", cwd=tmp_path, stdout=write)
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.fixture
+def full() -> Iterator[int]:
+    """A device on which there is never room."""
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    device = os.open("/dev/full", os.O_WRONLY)
+    yield device
+    os.close(device)
+
+
+LOST = "import torch\nx = torch.zeros(3)\nx[[0, 1]].zero_()\n"
+
+
+@pytest.mark.parametrize("colour", ["", "1"])
+@pytest.mark.parametrize(
+    "words",
+    ["check a.py", "check --format json a.py", "check --diff a.py", "report a.json", "rules", "explain TS106",
+     "--help", "--version", "check --help"],
+)  # fmt: skip
+def test_no_room_is_one_line(
+    tmp_path: Path, full: int, words: str, colour: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", colour)
+    (tmp_path / "a.py").write_text(LOST)
+    record = Record("check", (Finding("TS106", "lost", Site("a.py", 3)),))
+    (tmp_path / "a.json").write_text(to_json(record))
+    done = command("-m", "tensafe", *words.split(), cwd=tmp_path, stdout=full)
+    assert done.stderr == "tensafe: cannot write to standard output: No space left on device\n"
+    assert done.returncode == 2
+
+
+def test_no_room_for_the_report_costs_a_program_nothing(tmp_path: Path, full: int) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "a.py").write_text(f"{LOST}print('here')\nraise SystemExit(7)\n")
+    done = command("-m", "tensafe", "run", "a.py", cwd=tmp_path, stderr=full)
+    assert (done.returncode, done.stdout) == (7, "here\n")
+    done = command("-m", "tensafe", "run", "--output", "/dev/full", "a.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (7, "here\n")
+    assert done.stderr == "tensafe: cannot write /dev/full: No space left on device\n"
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize(("words", "status"), [(["check", "a.py"], 1), (["nonsense"], 2), (["rules"], 0)])
+def test_a_closed_stream_costs_only_what_it_would_show(
+    tmp_path: Path, stream: str, words: list[str], status: int
+) -> None:
+    (tmp_path / "a.py").write_text(LOST)
+    code = f"import sys; sys.{stream} = None; from tensafe.__main__ import main; sys.exit(main({words}))"
+    done = command("-c", code, cwd=tmp_path)
+    assert done.returncode == status
+    assert "Traceback" not in done.stderr

@@ -59,6 +59,7 @@ def test_sarif() -> None:
     log = json.loads(rendered("sarif"))
     (run,) = log["runs"]
     assert log["version"] == "2.1.0"
+    assert run["tool"]["driver"]["version"]
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["TS201"]
     assert run["originalUriBaseIds"]["ROOT"]["uri"] == "file:///project/"
     (result,) = run["results"]

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from tensafe.cli.options import Parser, add_output, add_rules, flat
+from tensafe.cli.options import Parser, add_output, add_rules, rules_of
 from tensafe.cli.outlet import Outlet, has_findings
 from tensafe.errors import TensafeError
 from tensafe.findings import Record
@@ -26,14 +26,13 @@ Exit status: 0 no errors or warnings (after --fix: none left), 1 some, or a --di
 def carry_out(argv: Sequence[str]) -> int:
     """Check the paths, and fix or show the difference when asked."""
     chosen = _parser().parse_args(argv)
-    from tensafe.rules._loader import select
-
-    rules = select(flat(chosen.select), flat(chosen.ignore))
-    outlet = Outlet(chosen, sys.stdout, rules)
-    from tensafe.check import check_paths
+    rules = rules_of(chosen)
+    paths = list(map(_path, chosen.paths))
+    from tensafe.check import check_paths, python_files
     from tensafe.report.terminal import progress
 
-    paths = [Path(path) for path in chosen.paths]
+    inputs = python_files(paths) if chosen.output else ()
+    outlet = Outlet(chosen, sys.stdout, rules, inputs=inputs, what="one of the files to check")
     with progress("checking", sys.stderr) as bar:
         record = check_paths(paths, rules, chosen.jobs, bar)
     if chosen.diff or chosen.fix or chosen.unsafe_fixes:
@@ -41,11 +40,19 @@ def carry_out(argv: Sequence[str]) -> int:
 
         fixing = Fixing(record, rules, unsafe=chosen.unsafe_fixes)
         if chosen.diff:
-            return fixing.show_difference(sys.stdout)
+            return fixing.show_difference(outlet.stream)
         if fixing.write():
             record = check_paths(paths, rules, chosen.jobs, None)
         return _tell(record, outlet, fixing.hint())
     return _tell(record, outlet, _fixable(record, chosen))
+
+
+def _path(word: str) -> Path:
+    if not word:
+        raise TensafeError("an empty path: give files or folders")
+    if word == "-":
+        raise TensafeError("cannot check standard input: give files or folders")
+    return Path(word)
 
 
 def _tell(record: Record, outlet: Outlet, hint: str) -> int:

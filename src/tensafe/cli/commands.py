@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 
@@ -34,26 +33,39 @@ Exit status: 0 clean, 1 findings, 2 could not run; `run` keeps the program's own
 
 def carry_out(argv: Sequence[str]) -> int:
     """Carry out the command that these arguments ask for."""
-    if not argv or argv[0] in ("-h", "--help", "help"):
-        print(_help(), end="")
-        return 0
-    if argv[0] in ("-V", "--version"):
-        from tensafe import __version__
-
-        print(f"tensafe {__version__}")
-        return 0
     try:
-        return _dispatch(argv[0], argv[1:])
+        return _dispatch(argv[0], argv[1:]) if argv else _say(_help())
     except TensafeError as error:
-        print(f"tensafe: {error}", file=sys.stderr)
+        _settle()
+        from tensafe.cli.outlet import complain
+
+        complain(error)
         return 2
-    except BrokenPipeError:
-        # the reader left (`| head`): nothing more to say, and no complaint from the flush at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader left (`| head`): nothing more to say
+        _settle()
         return 1
 
 
+def _settle() -> None:
+    from tensafe.report.terminal import settle
+
+    settle(sys.stdout)
+
+
+def _say(words: str) -> int:
+    from tensafe.report.terminal import write_text
+
+    write_text(words, sys.stdout)
+    return 0
+
+
 def _dispatch(command: str, rest: Sequence[str]) -> int:
+    if command in ("-h", "--help", "help"):
+        return _say(_help())
+    if command in ("-V", "--version"):
+        from tensafe import __version__
+
+        return _say(f"tensafe {__version__}\n")
     if command not in COMMANDS:
         raise TensafeError(_unknown(command))
     status: int = importlib.import_module(f"tensafe.cli.{command}").carry_out(rest)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, NoReturn
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tensafe.errors import TensafeError
+
+if TYPE_CHECKING:
+    from tensafe.rules._loader import Rule
 
 FORMATS = ("text", "json", "github", "sarif")
 
@@ -20,6 +24,11 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             **more,
         )
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        from tensafe.report.terminal import write_text
+
+        write_text(message, file or sys.stdout)
 
     def error(self, message: str) -> NoReturn:
         raise TensafeError(f"{message}; see `{self.prog} --help`")
@@ -47,7 +56,17 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def flat(lists: list[list[str]]) -> list[str]:
+def rules_of(chosen: argparse.Namespace) -> tuple[Rule, ...]:
+    """The rules that `--select` and `--ignore` leave; raises `TensafeError` when there are none."""
+    from tensafe.rules._loader import select
+
+    rules = select(_flat(chosen.select), _flat(chosen.ignore))
+    if not rules:
+        raise TensafeError("--select and --ignore leave no rule; `tensafe rules` lists them")
+    return rules
+
+
+def _flat(lists: list[list[str]]) -> list[str]:
     """`--select A,B --select C` as one list."""
     return [name for names in lists for name in names]
 

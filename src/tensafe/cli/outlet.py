@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 from argparse import Namespace
@@ -24,10 +26,16 @@ class Outlet:
     """Knows format, destination and folder from the start: a program that changes folder moves nothing."""
 
     def __init__(
-        self, chosen: Namespace, stream: TextIO, rules: Iterable[Rule] = (), since: float | None = None
+        self,
+        chosen: Namespace,
+        stream: TextIO | None,
+        rules: Iterable[Rule] = (),
+        since: float | None = None,
+        inputs: Iterable[Path] = (),
+        what: str = "",
     ) -> None:
         self.format: str = chosen.format
-        self.stream = stream
+        self.stream: TextIO = stream or io.StringIO()  # None when it was closed before we began
         self._notices: bool = chosen.notices
         self._root = _folder()
         self._render = formats.renderer(chosen.format, _rule_texts(rules) if chosen.format == "sarif" else ())
@@ -35,6 +43,7 @@ class Outlet:
         self._output = Path(chosen.output).absolute() if chosen.output else None
         self._told: set[Finding] = set()
         if self._output:
+            write.refuse_overwriting(self._output, inputs, what)
             write.refuse_unwritable(self._output)
 
     def tell_now(self, finding: Finding) -> None:
@@ -99,4 +108,7 @@ def has_findings(record: Record | None) -> bool:
 
 def complain(error: TensafeError) -> None:
     """One line on standard error, for what goes wrong when the work is already done."""
-    print(f"tensafe: {error}", file=sys.stderr)
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"tensafe: {error}", file=sys.stderr, flush=True)
+        terminal.settle(sys.stderr)

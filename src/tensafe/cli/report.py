@@ -19,9 +19,7 @@ EPILOG = "Exit status: 1 when it holds errors or warnings, else 0."
 
 def carry_out(argv: Sequence[str]) -> int:
     """Read the record and tell it."""
-    parser = Parser(
-        "report", description=DESCRIPTION, epilog="Exit status: 1 when it holds errors or warnings, else 0."
-    )
+    parser = Parser("report", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("record", metavar="RUN.json")
     add_output(parser, "standard output")
     chosen = parser.parse_args(argv)
@@ -39,7 +37,8 @@ def carry_out(argv: Sequence[str]) -> int:
         record = from_json(text)
     except TensafeError as error:
         raise type(error)(f"{path}: {error}") from None
-    outlet = Outlet(chosen, sys.stdout, catalogue() if chosen.format == "sarif" else (), since=written)
+    rules = catalogue() if chosen.format == "sarif" else ()
+    outlet = Outlet(chosen, sys.stdout, rules, since=written, inputs=[path], what="the record to show")
     outlet.tell(record)
     outlet.say_nothing_found(record)
     return int(has_findings(record))

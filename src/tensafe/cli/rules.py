@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from tensafe.cli.options import Parser
 
 def carry_out(argv: Sequence[str]) -> int:
     """List the catalogue by code."""
+    from tensafe.report.terminal import write_text
     from tensafe.rules._loader import Rule, catalogue
 
     parser = Parser("rules", description="List all rules: code, name, severity, what each reports.")
@@ -29,10 +31,11 @@ def carry_out(argv: Sequence[str]) -> int:
                 "headline": rule.page.headline,
             }
 
-        print(json.dumps([row(rule) for rule in rules], indent=1))
+        write_text(json.dumps([row(rule) for rule in rules], indent=1) + "\n", sys.stdout)
         return 0
     width = max(len(rule.name) for rule in rules)
     for rule in rules:
         fix = "fix" if rule.has_fix else "   "
-        print(f"{rule.code}  {rule.name:{width}}  {rule.severity.value:7}  {fix}  {rule.page.headline}")
+        words = f"{rule.code}  {rule.name:{width}}  {rule.severity.value:7}  {fix}  {rule.page.headline}\n"
+        write_text(words, sys.stdout)
     return 0

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from tensafe.cli.options import Parser, add_output, add_rules, flat
+from tensafe.cli.options import Parser, add_output, add_rules, rules_of
 from tensafe.cli.outlet import Outlet, complain, has_findings
 from tensafe.errors import TensafeError
-from tensafe.findings import Record
+from tensafe.findings import Finding, Record
+from tensafe.report.terminal import settle
 
 USAGE = "tensafe run [options] (script.py | -m module) ..."
 DESCRIPTION = """\
@@ -29,22 +32,21 @@ Exit status: the program's own; with --strict 1 when it would be 0 and there are
 
 def carry_out(argv: Sequence[str]) -> int:
     """Run the program under the runtime engine."""
-    from tensafe.rules._loader import select
-
     options, rest = split(argv)
     parser = _parser()
     chosen = parser.parse_args(options)
     if not rest:
         parser.error("say which script or `-m module` to run")
-    rules = select(flat(chosen.select), flat(chosen.ignore))
-    outlet = Outlet(chosen, sys.stderr, rules, since=time.time())
+    rules = rules_of(chosen)
     module = rest[0] == "-m"
     target, arguments = (rest[1], rest[2:]) if module else (rest[0], rest[1:])
+    inputs = () if module else (Path(target),)
+    outlet = Outlet(chosen, sys.stderr, rules, since=time.time(), inputs=inputs, what="the program itself")
     from tensafe.run import run_program
 
     telling = _Telling(outlet, chosen)
     status = run_program(
-        target, arguments, module=module, rules=rules, tell=telling.tell, tell_now=telling.outlet.tell_now
+        target, arguments, module=module, rules=rules, tell=telling.tell, tell_now=telling.tell_now
     )
     return telling.status(status)
 
@@ -83,12 +85,23 @@ class _Telling:
         self._record: Record | None = None
         self._failed = False
 
+    def tell_now(self, finding: Finding) -> None:
+        with self._harmless():
+            self.outlet.tell_now(finding)
+
     def tell(self, record: Record) -> None:
         self._record = record
-        try:
+        with self._harmless():
             self.outlet.tell(record)
             if self.outlet.stream.isatty():
                 self.outlet.say_nothing_found(record)
+        if self._failed:
+            settle(self.outlet.stream)
+
+    @contextlib.contextmanager
+    def _harmless(self) -> Iterator[None]:
+        try:
+            yield
         except TensafeError as error:
             self._failed = True
             complain(error)

@@ -80,6 +80,7 @@ class Value:
     storages: frozenset[StorageId]
     trail: tuple[Moment, ...] = ()
     label: str = ""
+    in_graph: bool | None = None  # whether autograd has it in a graph; None when unknown
 
     def last(self, *kinds: Kind) -> Moment | None:
         """The latest moment of one of these kinds in the value's own past."""

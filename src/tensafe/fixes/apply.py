@@ -16,7 +16,7 @@ from tensafe.findings import (
     Wrap,
 )
 from tensafe.fixes import assign_through_index, call_instead, out_of_place, set_keyword, wrap
-from tensafe.fixes.edits import Edit, Refusal, carried_out, collide, collide_among
+from tensafe.fixes.edits import Accepted, Edit, Refusal, carried_out, collide_among
 from tensafe.fixes.source import Source
 
 ROUNDS = 10
@@ -46,22 +46,45 @@ def apply(source: str, findings: Iterable[Finding], unsafe: bool) -> FixResult:
         parsed = Source(source)
     except (SyntaxError, ValueError) as error:
         return FixResult(source, 0, [Refused(item, f"the file does not parse: {error}") for item in wanted])
-    accepted: list[Edit] = []
+    chosen, refused = _choose(wanted, parsed)
+    broken = _broken([edits for _, edits in chosen], source)
+    if broken:
+        bad = [finding for finding, edits in chosen if edits in broken]
+        refused += [Refused(finding, "the result would not parse") for finding in bad]
+        chosen, _ = _choose([item for item in wanted if item not in bad], parsed)
+    return FixResult(carried_out(source, _all(edits for _, edits in chosen)), len(chosen), refused)
+
+
+def _choose(wanted: list[Finding], source: Source) -> tuple[list[tuple[Finding, list[Edit]]], list[Refused]]:
+    """The findings to fix, each with the edits that it adds, and those whose fix cannot be carried out."""
+    accepted = Accepted()
+    chosen: list[tuple[Finding, list[Edit]]] = []
     refused: list[Refused] = []
-    applied = 0
     for finding in wanted:
         try:
-            edits = _edits(finding, parsed)
+            edits = _edits(finding, source)
         except Refusal as refusal:
             refused.append(Refused(finding, str(refusal)))
             continue
-        if all(edit in accepted for edit in edits):
-            continue  # the same edit for a second finding on the line
         new = [edit for edit in edits if edit not in accepted]
-        if not any(collide(edit, other) for edit in new for other in accepted):
-            accepted += new
-            applied += 1
-    return FixResult(carried_out(source, accepted), applied, refused)
+        if new and not any(map(accepted.collides, new)):  # no new one: a second finding on the line
+            accepted.add(new)
+            chosen.append((finding, new))
+    return chosen, refused
+
+
+def _broken(fixes: list[list[Edit]], source: str) -> list[list[Edit]]:
+    """The fixes after which the text would not parse, found by halves: mostly there is none."""
+    try:
+        ast.parse(carried_out(source, _all(fixes)))
+        return []
+    except SyntaxError:
+        half = len(fixes) // 2
+        return [*_broken(fixes[:half], source), *_broken(fixes[half:], source)] if half else fixes
+
+
+def _all(fixes: Iterable[list[Edit]]) -> list[Edit]:
+    return [edit for edits in fixes for edit in edits]
 
 
 def until_still(
@@ -87,10 +110,6 @@ def _edits(finding: Finding, source: Source) -> list[Edit]:
     edits = _carry_out(finding.fix.action, source)
     if collide_among(edits):
         raise Refusal("the edits of the fix overlap")
-    try:
-        ast.parse(carried_out(source.text, edits))
-    except SyntaxError:
-        raise Refusal("the result would not parse") from None
     return edits
 
 

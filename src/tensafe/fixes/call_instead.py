@@ -13,7 +13,7 @@ from tensafe.fixes.source import Source, has_comment, path_of
 NUMBERS = frozenset(["float", "int", "bool", "len", "round"])
 LEAVES_TORCH = frozenset(["item", "tolist", "numpy"])
 LISTS = (ast.List, ast.ListComp, ast.Tuple)
-FILLS = frozenset(["append", "extend", "insert"])
+FILLS = (".append", ".extend", ".insert")
 
 
 def edits(action: CallInstead, source: Source) -> list[Edit]:
@@ -36,17 +36,11 @@ def _function(node: ast.Call, function: str, source: Source) -> list[Edit]:
     """The new function under the name that its module has in this file (`import torch as th`)."""
     module, _, name = function.rpartition(".")
     start, end = source.span(node.func)
-    if isinstance(node.func, ast.Attribute) and path_of(node.func.value) in _names_of(module, source):
+    if isinstance(node.func, ast.Attribute) and path_of(node.func.value) in source.module_names.get(
+        module, ()
+    ):
         return [Edit(end - len(node.func.attr), end, name)]
     return [Edit(start, end, function), *ensure(module.partition(".")[0], node, source)]
-
-
-def _names_of(module: str, source: Source) -> set[str]:
-    names = set()
-    for item in ast.walk(source.tree):
-        if isinstance(item, ast.Import):
-            names |= {alias.asname or module for alias in item.names if alias.name == module}
-    return names
 
 
 def _keywords(node: ast.Call, action: CallInstead, source: Source) -> list[Edit]:
@@ -88,13 +82,13 @@ def _elements(value: ast.expr) -> list[ast.expr]:
 def _put_into(path: str, source: Source, use: ast.stmt) -> list[ast.expr]:
     """What this file puts into the list of that name; nothing when the name is ever bound otherwise."""
     found: list[ast.expr] = []
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Assign) and node is not use and path in map(path_of, node.targets):
+    for node in (node for name in ("", *FILLS) for node in source.fills.get(f"{path}{name}", [])):
+        if isinstance(node, ast.Call):
+            found += node.args[-1:] if path_of(node.func) != path else []
+        elif node is not use:
             if not isinstance(node.value, LISTS):
                 return []
             found += _elements(node.value)
-        elif isinstance(node, ast.Call) and path_of(node.func) in {f"{path}.{name}" for name in FILLS}:
-            found += node.args[-1:]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -42,3 +43,29 @@ def collide_among(edits: Sequence[Edit]) -> bool:
     ordered = sorted(edits)
     pairs = itertools.pairwise(ordered)
     return any(one.end > other.start or one.start == other.start == other.end for one, other in pairs)
+
+
+class Accepted:
+    """Edits that do not collide with each other, in order: a new one can only collide with its neighbours."""
+
+    NEIGHBOURS = 4  # replacements and insertions that can meet in one place
+
+    def __init__(self) -> None:
+        self._ordered: list[Edit] = []
+        self._known: set[Edit] = set()
+
+    def __contains__(self, edit: Edit) -> bool:
+        return edit in self._known
+
+    def collides(self, edit: Edit) -> bool:
+        """Whether the edit collides with one of these."""
+        at = bisect.bisect_left(self._ordered, edit)
+        return any(
+            collide(edit, other)
+            for other in self._ordered[max(at - self.NEIGHBOURS, 0) : at + self.NEIGHBOURS]
+        )
+
+    def add(self, edits: Iterable[Edit]) -> None:
+        for edit in edits:
+            bisect.insort(self._ordered, edit)
+            self._known.add(edit)

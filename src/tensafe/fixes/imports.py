@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
 
 from tensafe.fixes.edits import Edit, Refusal
 from tensafe.fixes.names import bound_otherwise, within
@@ -18,9 +17,9 @@ def ensure(module: str, node: ast.expr, source: Source) -> list[Edit]:
             isinstance(scope, ast.ClassDef) and scope is not source.scope(node)
         ):
             continue
-        if bound_otherwise(scope, module):
+        if _is_taken(scope, module, source):
             raise Refusal(f"the name `{module}` means something else here")
-        imports = list(_imports(scope, module))
+        imports = _imports(scope, module, source)
         if isinstance(scope, ast.Module):
             return [] if _is_imported(imports, node, source) else [_insertion(module, source)]
         if imports:
@@ -31,10 +30,20 @@ def ensure(module: str, node: ast.expr, source: Source) -> list[Edit]:
     return []
 
 
-def _imports(scope: ast.AST, module: str) -> Iterator[ast.Import]:
-    for node in within(scope):
-        if isinstance(node, ast.Import) and any(a.name == module and not a.asname for a in node.names):
-            yield node
+def _is_taken(scope: ast.AST, module: str, source: Source) -> bool:
+    if (scope, module) not in source.taken:
+        source.taken[scope, module] = bound_otherwise(scope, module)
+    return source.taken[scope, module]
+
+
+def _imports(scope: ast.AST, module: str, source: Source) -> list[ast.Import]:
+    if (scope, module) not in source.imported:
+        source.imported[scope, module] = [
+            node
+            for node in within(scope)
+            if isinstance(node, ast.Import) and any(a.name == module and not a.asname for a in node.names)
+        ]
+    return source.imported[scope, module]
 
 
 def _stands_before(item: ast.Import, node: ast.expr, source: Source) -> bool:

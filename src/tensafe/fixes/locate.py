@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tensafe.findings import Site
 from tensafe.fixes.edits import Refusal
@@ -19,21 +19,14 @@ def node_at(source: Source, site: Site, accept: Callable[[ast.AST], bool]) -> No
     wanted = source.site_span(site)
     if wanted is None:
         raise Refusal("the file changed since")
-    nodes = [node for node in ast.walk(source.tree) if isinstance(node, Node) and accept(node)]
-    spans = {node: source.span(node) for node in nodes}
+    index, (start, end) = source.index, wanted
+    spans = index.spans
+    same_end = [node for node in index.ending_at(end) if accept(node)]
     choices = (
-        [node for node in nodes if spans[node] == wanted],
-        [
-            node
-            for node in nodes
-            if spans[node][1] == wanted[1] and spans[node][0] <= wanted[0] and site.end_column
-        ],
-        [node for node in nodes if wanted[0] <= spans[node][0] and spans[node][1] <= wanted[1]],
-        [
-            node
-            for node in nodes
-            if spans[node][0] <= wanted[0] and wanted[1] <= spans[node][1] and site.end_column
-        ],
+        [node for node in same_end if spans[node][0] == start],
+        [node for node in same_end if spans[node][0] <= start and site.end_column],
+        [node for node in index.inside(start, end) if accept(node)],
+        [node for node in _around(source, start, end) if accept(node)] if site.end_column else [],
     )
     for number, found in enumerate(choices):
         if number < 2 and found:
@@ -45,6 +38,16 @@ def node_at(source: Source, site: Site, accept: Callable[[ast.AST], bool]) -> No
     raise Refusal(
         "the place cannot be told apart from others on its line" if any(choices) else "nothing to fix here"
     )
+
+
+def _around(source: Source, start: int, end: int) -> Iterator[Node]:
+    """The nodes that hold the whole span: spans nest, so they lie on the way up from the last that begins."""
+    last = source.index.last_before(start)
+    for node in (last, *source.parents(last)) if last else ():
+        if isinstance(node, Node):
+            first, past = source.index.spans[node]
+            if first <= start and end <= past:
+                yield node
 
 
 def _outside_strings(source: Source, node: Node) -> Node:

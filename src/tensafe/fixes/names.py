@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import bisect
+import operator
 from collections.abc import Iterator
 
 from tensafe.fixes.source import SCOPES, Source
@@ -17,19 +19,29 @@ def is_read_later(source: Source, node: ast.AST, name: str) -> bool:
     A `global` or `nonlocal` name may: others look at it.
     """
     scope = source.scope(node)
-    return is_shared(scope, name) or _is_loaded_later(source, source.statement(node), scope, name)
+    return is_shared(source, scope, name) or _is_loaded_later(source, source.statement(node), scope, name)
 
 
 def _is_loaded_later(source: Source, statement: ast.stmt, scope: ast.AST, name: str) -> bool:
     end = source.span(statement)[1]
-    own = set(ast.walk(statement))
+    places = source.loads.get(name, [])
+    low, high = (0, len(source.text)) if isinstance(scope, ast.Module) else _extent(source, scope)
+    first, after, past = (
+        bisect.bisect_left(places, place, key=operator.itemgetter(0)) for place in (low, end, high)
+    )
     loop = _loop_that_keeps(source, statement, name)
-    again = set(ast.walk(loop)) if loop else set()
-    for load in _loads(scope, name):
-        nested = source.scope(load) is not scope
-        if load not in own and (nested or source.span(load)[0] >= end or load in again):
-            return True
+    for number in (*range(after, past), *range(first, min(after, past))):
+        around = set(source.parents(places[number][1]))
+        if scope in around and statement not in around:
+            nested = source.scope(places[number][1]) is not scope
+            if nested or number >= after or loop in around:
+                return True
     return False
+
+
+def _extent(source: Source, scope: ast.AST) -> tuple[int, int]:
+    assert isinstance(scope, (ast.stmt, ast.expr))
+    return source.span(scope)
 
 
 def _loop_that_keeps(source: Source, statement: ast.stmt, name: str) -> ast.AST | None:
@@ -81,15 +93,9 @@ def _imports_as(node: ast.AST, name: str) -> bool:
     )
 
 
-def is_shared(scope: ast.AST, name: str) -> bool:
+def is_shared(source: Source, scope: ast.AST, name: str) -> bool:
     """Whether the scope declares the name `global` or `nonlocal`."""
-    return any(isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names for node in within(scope))
-
-
-def _loads(scope: ast.AST, name: str) -> Iterator[ast.Name]:
-    for node in ast.walk(scope):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-            yield node
+    return (scope, name) in source.shared
 
 
 def _names(target: ast.AST) -> set[str]:

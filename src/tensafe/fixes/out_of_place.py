@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensafe.findings import OutOfPlace
+from tensafe.fixes.aliases import alias_read_later
 from tensafe.fixes.edits import Edit, Refusal
 from tensafe.fixes.locate import node_at
 from tensafe.fixes.names import is_read_later, is_shared
@@ -146,6 +147,7 @@ def _rebound(node: ast.Call, base: ast.expr, source: Source) -> list[Edit]:
         _refuse_view(base)
         return []
     path = _named(base)
+    _refuse_alias(node, path, source)
     if (
         isinstance(statement, ast.Assign)
         and path in map(path_of, statement.targets)
@@ -168,7 +170,7 @@ def _refuse_still_read(node: ast.Call, statement: ast.stmt, path: str, source: S
         if isinstance(parent, nested):
             raise Refusal(f"`{path}` is written within a larger expression, and may be read after it")
     again = any(isinstance(n, ast.Name) and n.id == path and n not in inside for n in ast.walk(statement))
-    returns = isinstance(statement, ast.Return) and not is_shared(source.scope(node), path)
+    returns = isinstance(statement, ast.Return) and not is_shared(source, source.scope(node), path)
     if again or not (returns or not is_read_later(source, node, path)):
         raise Refusal(f"`{path}` is written within a larger expression, and read after it")
 
@@ -198,3 +200,10 @@ def _refuse_lost(statement: ast.stmt, path: str, source: Source) -> None:
     """`for p in params: p += 1` would bind a name that nobody reads."""
     if "." not in path and not is_read_later(source, statement, path):
         raise Refusal(f"nothing reads `{path}` afterwards: the new tensor would be lost")
+    _refuse_alias(statement, path, source)
+
+
+def _refuse_alias(node: ast.AST, path: str, source: Source) -> None:
+    alias = alias_read_later(source, node, path)
+    if alias:
+        raise Refusal(f"`{alias}` is the same tensor, and would keep the old values")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import bisect
+import functools
 import io
 import tokenize
 from collections.abc import Iterator
@@ -24,7 +26,11 @@ class Source:
         self._starts = [0]
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line))
-        self._parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        self._all = list(ast.walk(self.tree))
+        self._parents = {child: node for node in self._all for child in ast.iter_child_nodes(node)}
+        self.bindings: dict[ast.AST, dict[str, list[tuple[int, ast.stmt, str, frozenset[str]]]]] = {}
+        self.imported: dict[tuple[ast.AST, str], list[ast.Import]] = {}
+        self.taken: dict[tuple[ast.AST, str], bool] = {}
 
     def span(self, node: Node) -> tuple[int, int]:
         """The characters of a node, without parentheses around it."""
@@ -67,6 +73,61 @@ class Source:
         """The function, class or module whose names the node uses."""
         return next(parent for parent in self.parents(node) if isinstance(parent, SCOPES))
 
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements in whose row this one stands."""
+        for _, value in ast.iter_fields(self._parents[statement]):
+            if isinstance(value, list) and statement in value:
+                return value
+        return [statement]
+
+    @functools.cached_property
+    def index(self) -> Index:
+        """All nodes with a span, by their places."""
+        return Index({node: self.span(node) for node in self._all if isinstance(node, Node)})
+
+    @functools.cached_property
+    def loads(self) -> dict[str, list[tuple[int, ast.Name]]]:
+        """Where each name is read, in the order of the text."""
+        found: dict[str, list[tuple[int, ast.Name]]] = {}
+        for node in self._all:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                found.setdefault(node.id, []).append((self.index.spans[node][0], node))
+        for places in found.values():
+            places.sort(key=lambda place: place[0])
+        return found
+
+    @functools.cached_property
+    def shared(self) -> set[tuple[ast.AST, str]]:
+        """Scopes and the names that they declare `global` or `nonlocal`."""
+        return {
+            (self.scope(node), name)
+            for node in self._all
+            if isinstance(node, (ast.Global, ast.Nonlocal))
+            for name in node.names
+        }
+
+    @functools.cached_property
+    def fills(self) -> dict[str, list[ast.Assign | ast.Call]]:
+        """The assignments to each path, and the calls of each path (`losses`, `losses.append`)."""
+        found: dict[str, list[ast.Assign | ast.Call]] = {}
+        for node in self._all:
+            if isinstance(node, ast.Assign):
+                for path in {path_of(target) for target in node.targets} - {None}:
+                    found.setdefault(path or "", []).append(node)
+            elif isinstance(node, ast.Call) and (path := path_of(node.func)):
+                found.setdefault(path, []).append(node)
+        return found
+
+    @functools.cached_property
+    def module_names(self) -> dict[str, set[str]]:
+        """Under which names the file has each module that it imports."""
+        found: dict[str, set[str]] = {}
+        for node in self._all:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    found.setdefault(alias.name, set()).add(alias.asname or alias.name)
+        return found
+
     def line_start(self, node: Node) -> int:
         """Where the first line of a statement begins, its decorators included."""
         decorators: list[ast.expr] = getattr(node, "decorator_list", [])
@@ -90,6 +151,31 @@ class Source:
         if not text.isascii():
             column = len(text.encode()[:column].decode())
         return self._starts[line - 1] + column
+
+
+class Index:
+    """Nodes by their spans, so that many sites are found without a walk for each."""
+
+    def __init__(self, spans: dict[Node, tuple[int, int]]) -> None:
+        self.spans = spans
+        self._ordered = sorted(spans, key=lambda node: (spans[node][0], -spans[node][1]))
+        self._starts = [spans[node][0] for node in self._ordered]
+        self._ending: dict[int, list[Node]] = {}
+        for node in self._ordered:
+            self._ending.setdefault(spans[node][1], []).append(node)
+
+    def ending_at(self, end: int) -> list[Node]:
+        return self._ending.get(end, [])
+
+    def inside(self, start: int, end: int) -> list[Node]:
+        """The nodes that begin at `start` or later and end at `end` or before."""
+        first, last = bisect.bisect_left(self._starts, start), bisect.bisect_right(self._starts, end)
+        return [node for node in self._ordered[first:last] if self.spans[node][1] <= end]
+
+    def last_before(self, start: int) -> Node | None:
+        """The innermost of the nodes that begin last, at `start` or before."""
+        number = bisect.bisect_right(self._starts, start)
+        return self._ordered[number - 1] if number else None
 
 
 def tokens_of(expression: str) -> list[tuple[tokenize.TokenInfo, int, int]]:

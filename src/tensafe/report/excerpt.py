@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -109,22 +111,28 @@ def _underline(line: str, part: Segment, first: int, past: int, head: int, gutte
 
 def _window(line: str, parts: Sequence[Segment], room: int) -> tuple[int, int]:
     """Which characters of a line to show: all, or a stretch around its segments."""
-    widths = [cells(visible(character)) for character in line.rstrip()]
-    if sum(widths) <= room or not widths:
+    ends = _ends(line)
+    if ends[-1] <= room:
         return 0, len(line)
     room -= 2  # for the two cuts
     start = min((part.start for part in parts), default=0)
     end = max((part.end for part in parts), default=0)
-    first = min(start, len(widths))
-    if sum(widths[:end]) <= room:
+    first = min(start, len(ends) - 1)
+    if ends[min(end, len(ends) - 1)] <= room:
         first = 0
     lead = min(LEAST_LEAD, first)
     first -= lead
-    past, taken = first, 0
-    while past < len(widths) and taken + widths[past] <= room:
-        taken += widths[past]
+    past = first
+    while past < len(ends) - 1 and ends[past + 1] - ends[first] <= room:
         past += 1
     return first, max(past, first + 1)
+
+
+@functools.lru_cache(maxsize=8)
+def _ends(line: str) -> tuple[int, ...]:
+    """In which column each character of a line begins, and last where the line ends."""
+    widths = (cells(visible(character)) for character in line.rstrip())
+    return tuple(itertools.accumulate(widths, initial=0))
 
 
 def _ruler(gutter: int) -> Line:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tensafe import __version__
 from tensafe.findings import Because, Finding, Record, Severity, Site
 from tensafe.report.places import shown_path
 from tensafe.report.text import shown
@@ -34,7 +35,11 @@ def render(record: Record, rules: Sequence[RuleText], root: str, notices: bool) 
     index = {rule.code: number for number, rule in enumerate(rules)}
     run = {
         "tool": {
-            "driver": {"name": "tensafe", "version": record.tool_version, "rules": [_rule(r) for r in rules]}
+            "driver": {
+                "name": "tensafe",
+                "version": record.tool_version or __version__,
+                "rules": [_rule(r) for r in rules],
+            }
         },
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"ROOT": {"uri": Path(root).as_uri().rstrip("/") + "/"}},

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from tensafe.errors import TensafeError
@@ -25,6 +26,18 @@ def refuse_unwritable(path: Path) -> None:
             os.unlink(name)
     except (OSError, ValueError) as error:
         raise TensafeError(f"cannot write {path}: {_reason(error)}") from None
+
+
+def refuse_overwriting(path: Path, inputs: Iterable[Path], what: str) -> None:
+    """Raise `TensafeError` when the file to write is one of the files to read, by whatever name."""
+    try:
+        own = os.stat(path)
+    except (OSError, ValueError):
+        return
+    for item in inputs:
+        with contextlib.suppress(OSError, ValueError):
+            if os.path.samestat(own, os.stat(item)):
+                raise TensafeError(f"cannot write {path}: it is {what}")
 
 
 def write_whole(path: Path, data: bytes) -> None:

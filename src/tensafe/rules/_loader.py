@@ -43,7 +43,10 @@ class Rule:
         return any(isinstance(example, Bad) and example.fixed for example in self.examples)
 
     def judge(self, call: Call, history: History) -> Iterator[Finding]:
-        """The findings of this rule at this moment, completed with name, severity, help and fix."""
+        """The findings of this rule at this moment, completed with name, severity, help and fix.
+
+        A fix that `find` has set, as it knows the values, stays.
+        """
         for finding in self.find(call, history):
             whole = replace(
                 finding,
@@ -51,7 +54,7 @@ class Rule:
                 severity=self._severity(call.certainty),
                 help=finding.help or self.help,
             )
-            yield replace(whole, fix=self.fix(whole)) if self.fix else whole
+            yield replace(whole, fix=self.fix(whole)) if self.fix and not whole.fix else whole
 
     def _severity(self, certainty: Certainty) -> Severity:
         if certainty is Certainty.OFTEN_MEANT:

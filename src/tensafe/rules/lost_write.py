@@ -13,8 +13,9 @@ One index assignment on the original: `x[mask] = 0`, `x[..., 0][mask] = 1` (slic
 `x[a & b] = v`, or `x.masked_fill_(mask, 0)`, `x.index_fill_(0, index, 0)`.
 
 ## Fix safety
-Safe for `x[index].fill_(v)` and `x[index].zero_()`: the line has no other effect and can only mean the
-assignment.
+Safe for `x[index].fill_(v)` and `x[index].zero_()` where `x` is known to be in no graph: the line has no
+other effect and can only mean the assignment. Unsafe otherwise: a write that now arrives can hit a leaf that
+requires grad or a tensor that a backward still reads, and PyTorch then stops the program.
 """
 
 from __future__ import annotations
@@ -96,8 +97,9 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         at=written.site,
         label="written here, then dropped",
         because=because,
+        fix=Fix(
+            AssignThroughIndex(written.site),
+            safe=target.in_graph is False,
+            title="assign through the index",
+        ),
     )
-
-
-def fix(finding: Finding) -> Fix:
-    return Fix(AssignThroughIndex(finding.at), safe=True, title="assign through the index")

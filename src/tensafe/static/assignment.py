@@ -160,6 +160,8 @@ def put_item(m: Machine, owner: Value, index: Value, value: Value, target: ast.e
             owner.rest = value if owner.rest is None else join(owner.rest, value)
     elif type(owner) is Sequence:
         _put_in_sequence(owner, index, value)
+    elif type(owner) is State:
+        owner.trail = ()  # its entries are replaced: no longer the live ones alone
 
 
 def _put_in_sequence(owner: Sequence, index: Value, value: Value) -> None:
@@ -183,6 +185,9 @@ def augment(m: Machine, node: ast.AugAssign) -> None:
         return
     if type(old) is Sequence:
         _extend(old, value)
+        return
+    if type(old) is State:
+        old.trail = ()
         return
     store(m, target, _rebound(m, old, value, node), node)
 

@@ -9,7 +9,7 @@ from tensafe.static import snapshots
 from tensafe.static.arguments import Arguments
 from tensafe.static.attributes import cut_here, read
 from tensafe.static.calls import dispatch
-from tensafe.static.iteration import items_of, rounds
+from tensafe.static.iteration import item_at, items_of, rounds
 from tensafe.static.joins import join_all
 from tensafe.static.machine import Machine
 from tensafe.static.operations import cuts_of, elementwise, operator, tensors_of
@@ -72,7 +72,8 @@ def _dict(m: Machine, given: Arguments, node: ast.Call) -> Value:
 
 def _zip(m: Machine, given: Arguments, node: ast.Call) -> Value:
     if given.rest is not None or not given.positional:
-        return Sequence([], Sequence([], given.rest or NOTHING_KNOWN, "tuple"))
+        rest = item_at(m, given.rest, 0) if given.rest is not None else NOTHING_KNOWN
+        return Sequence([], Sequence([], rest, "tuple"))
     known = [items_of(m, value) for value in given.positional]
     lengths = {len(items) for items in known if items is not None}
     columns = [rounds(m, value) for value in given.positional]

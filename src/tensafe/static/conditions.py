@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from tensafe.static.evaluation import QUESTIONS, operands, without_target
 from tensafe.static.machine import Machine
 from tensafe.static.values import (
     Choice,
@@ -15,6 +16,7 @@ from tensafe.static.values import (
     Library,
     Memory,
     Optimizer,
+    Path,
     Sequence,
     Value,
 )
@@ -91,9 +93,28 @@ def key_of(m: Machine, node: ast.expr) -> tuple[object, bool]:
                 positive = not positive
             return f"{m.frame.label}:{name}=={right.value!r}", positive
     name = _dotted(node)
+    if isinstance(node, ast.Call) and not node.args:
+        called = _dotted(node.func).rpartition(".")[2]
+        name = f"{called}()" if called in QUESTIONS else ""
     if name:
         return f"{m.frame.label}:{name}", positive
     return (id(node), m.past.tick()), positive
+
+
+def implied(m: Machine, node: ast.If, answer: bool) -> Path:
+    """What else is known in an arm: the parts of its condition, and perhaps that nothing is trained there."""
+    parts = operands(node.test, answer)
+    path: list[tuple[object, int]] = []
+    for part, holds in parts if len(parts) > 1 else ():
+        key, positive = key_of(m, part)
+        if isinstance(key, str):
+            path.append((key, positive == holds))
+    arguments = {
+        name for name, value in m.frame.scope.items() if type(value) is Memory and value.label == name
+    }
+    if without_target(arguments, node.test, node.body) is answer:
+        path.append((f"{m.frame.label}:{ast.unparse(node.test)}: training", False))
+    return tuple(path)
 
 
 def _dotted(node: ast.expr) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tensafe.facts import Certainty, Kind, Moment, StorageId
 from tensafe.facts import Value as Fact
-from tensafe.static.past import ancestors, reaches
-from tensafe.static.values import TENSOR, Cut, Frame, Memory, Optimizer
+from tensafe.static.past import ancestors, history, reaches
+from tensafe.static.values import LIKELY, TENSOR, Cut, Frame, Memory, Optimizer
 
 if TYPE_CHECKING:
     from tensafe.static.machine import Machine
@@ -35,12 +35,27 @@ def backward(m: Machine, loss: Memory, node: ast.AST | None) -> None:
     for cut in rebuilt or loss.cuts:
         live = id(cut.source) in reached
         if cut.rebuilt:
-            starved(m, cut, node, m.frame, Certainty.OFTEN_MEANT if live else Certainty.MAY)
+            meant = live or (cut.moment.op == "torch.tensor" and _is_beside(m, cut, loss, reached))
+            starved(m, cut, node, m.frame, Certainty.OFTEN_MEANT if meant else Certainty.MAY)
         elif loss.kind == "tensor" and (loss.leaf if loss.grad else not loss.leaf):
             starved(m, cut, node, m.frame, Certainty.MAY)
             return
         elif cut.scored and live:
             starved(m, cut, node, m.frame, Certainty.OFTEN_MEANT)
+
+
+def _is_beside(m: Machine, cut: Cut, loss: Memory, reached: set[int]) -> bool:
+    """Whether a rebuilt value is a weight or a target beside a loss that trains without it."""
+    if loss.grad < LIKELY or loss.leaf:
+        return False
+    behind = [memory for memory in history(cut.source) if memory.grad >= LIKELY]
+    if any(id(memory) in reached for memory in behind):
+        return True
+    leaves = [storage for memory in behind if memory.leaf for storage in memory.storages]
+    trained = m.past.trained
+    return bool(trained) and not any(
+        m.past.is_within(leaf, storage) for leaf in leaves for storage in trained
+    )
 
 
 def stepped(m: Machine, optimizer: Optimizer, node: ast.AST) -> None:

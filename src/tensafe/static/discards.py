@@ -6,10 +6,22 @@ import ast
 
 from tensafe.facts import Kind, StorageId
 from tensafe.facts import Value as Fact
-from tensafe.ops import out_of_place, words
+from tensafe.ops import Dtype, out_of_place, words
 from tensafe.static.indexing import ADVANCED, kind_of_index
 from tensafe.static.machine import Machine
-from tensafe.static.values import ARRAY, TENSOR, THING, Instance, Layer, Mapping, Memory, Sequence, Value
+from tensafe.static.values import (
+    ARRAY,
+    NO,
+    TENSOR,
+    THING,
+    YES,
+    Instance,
+    Layer,
+    Mapping,
+    Memory,
+    Sequence,
+    Value,
+)
 
 _COPYING = frozenset({"index_select", "masked_select"})
 
@@ -66,6 +78,21 @@ def copies(m: Machine, node: ast.Subscript) -> bool:
     return type(owner) is Memory and (owner.kind in (TENSOR, ARRAY) or owner.kind == THING)
 
 
+def _in_graph(m: Machine, copied: ast.expr) -> bool | None:
+    """Whether the tensor that the copy was taken from has a history, None when that is not known."""
+    source = copied.func if isinstance(copied, ast.Call) else copied
+    original = m.eval(source.value) if isinstance(source, ast.Subscript | ast.Attribute) else None
+    if type(original) is not Memory or original.kind == THING:
+        return None
+    if m.past.saved(original.storages, m.path):
+        return None  # in none itself, but the backward of another reads it
+    if original.kind == ARRAY or original.dtype in (Dtype.BOOL, Dtype.INTEGER):
+        return False
+    if original.grad == YES:
+        return True
+    return False if original.data and original.grad == NO else None
+
+
 def _ask(m: Machine, copied: ast.expr, op: str, node: ast.expr) -> None:
     how = (
         f"`{copied.func.attr}`"
@@ -74,5 +101,5 @@ def _ask(m: Machine, copied: ast.expr, op: str, node: ast.expr) -> None:
     )
     made = m.moment(Kind.COPIED, how or "advanced indexing", copied)
     written = m.moment(Kind.WRITTEN, op, node)
-    fact = Fact(frozenset({StorageId(m.past.storage())}), (made, written))
+    fact = Fact(frozenset({StorageId(m.past.storage())}), (made, written), in_graph=_in_graph(m, copied))
     m.put(Kind.DISCARDED, op, node, m.frame, {"written": fact})

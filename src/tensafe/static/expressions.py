@@ -124,9 +124,9 @@ def comparison(m: Machine, node: ast.Compare) -> Value:
         known = compare(m, node, left, rights[0])
         if known is not None:
             return Constant(known)
-    snapshots.compared(m, left, rights[0], node)
     if isinstance(node.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn):
-        return NOTHING_KNOWN
+        return NOTHING_KNOWN  # whether two are one object, not whether they are equal
+    snapshots.compared(m, left, rights[0], node)
     return operations.comparison(m, [left, *rights], node)
 
 

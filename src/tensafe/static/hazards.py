@@ -15,6 +15,7 @@ from tensafe.static.values import (
     NO,
     TENSOR,
     Choice,
+    Library,
     Mapping,
     Memory,
     Optimizer,
@@ -63,11 +64,14 @@ class Hazards:
             Kind.WRITTEN, op, node, counted and not target.hidden and target.kind == TENSOR
         )
         through = tuple(kept for kept in target.trail if kept.kind is Kind.KEPT)
+        machine.past.meant.update(kept.order for kept in through)
         spoiled = (
-            machine.past.saved(target.storages, machine.path) if target.exact and not target.moved else []
+            machine.past.saved(target.storages, machine.path)
+            if target.exact and not target.moved and not machine.evaluates
+            else []
         )
         if spoiled and not self._is_guarded(target):
-            label = spelled(node)
+            label = spelled(machine, node, target)
             self.pending += [Hazard(save, moment, label, machine.path) for save in spoiled]
         machine.past.write(target.storages, Write(moment, machine.path, through, node))
         if added and (target.hidden or not machine.grad_on):
@@ -85,6 +89,7 @@ class Hazards:
         memory: Memory | None = target
         while memory is not None:
             memory.grad = max(memory.grad, grad)
+            memory.data = memory.data and all(one.data for one in added)
             memory.parents = (*memory.parents, *added)[-24:]
             memory.cuts = tuple(dict.fromkeys((*memory.cuts, *(cut for one in added for cut in one.cuts))))[
                 :4
@@ -144,16 +149,35 @@ def memories(value: Value, depth: int = 3) -> list[Memory]:
     return [memory for item in inner for memory in memories(item, depth - 1)]
 
 
-def spelled(node: ast.AST) -> str:
-    """How the user writes the target of a write."""
+def spelled(machine: Machine, node: ast.AST, written: Memory) -> str:
+    """How the user writes the target of a write, "" when the line does not show it."""
     target: ast.AST | None = None
     if isinstance(node, ast.AugAssign):
         target = node.target
     elif isinstance(node, ast.Call):
-        target = node.func.value if isinstance(node.func, ast.Attribute) else None
-        if node.args and not (isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_")):
-            target = node.args[0]
+        target = _target_of_call(machine, node, written)
     elif isinstance(node, ast.Subscript):
         target = node.value
     text = ast.unparse(target) if target is not None else ""
     return text if len(text) <= 40 else ""
+
+
+def _target_of_call(machine: Machine, node: ast.Call, written: Memory) -> ast.expr | None:
+    out = next((keyword.value for keyword in node.keywords if keyword.arg == "out"), None)
+    if out is not None:
+        return out
+    func = node.func
+    if isinstance(func, ast.Attribute) and func.attr.endswith("_") and not _is_library(machine, func.value):
+        return func.value
+    first = node.args[0] if node.args else None
+    if isinstance(first, ast.Name):
+        value = machine.look_up(first.id)
+        shares = type(value) is Memory and set(value.storages) & set(written.storages)
+        return first if shares else None  # a layer inside may have written what came before it
+    return first if isinstance(func, ast.Attribute) and _is_library(machine, func.value) else None
+
+
+def _is_library(machine: Machine, node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and type(machine.look_up(node.id)) is Library

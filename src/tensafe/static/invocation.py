@@ -123,4 +123,11 @@ def _bind_defaults(
             scope[name] = keywords[name]
         elif name not in scope:
             usable = name in defaults and rest is None
-            scope[name] = m.eval(defaults[name]) if usable else m.thing(name)
+            scope[name] = m.eval(defaults[name]) if usable else _argument(m, parameter)
+
+
+def _argument(m: Machine, parameter: ast.arg) -> Value:
+    thing = m.thing(parameter.arg)
+    if parameter.annotation is not None and ast.unparse(parameter.annotation).strip("'").endswith("Module"):
+        m.past.modules.update(thing.storages)
+    return thing

@@ -80,7 +80,9 @@ def _of_sequence(past: Past, value: Sequence, place: int) -> Value:
 
 def _of_memory(m: Machine, value: Memory, place: int) -> Value:
     if value.kind == TENSOR or value.kind == ARRAY:
-        return view_of(value)
+        item = view_of(value)
+        item.spread = False  # an item of one dimension has none, and how many there were is not known
+        return item
     return child(m, value, ("item", place))
 
 
@@ -90,6 +92,7 @@ def view_of(value: Memory) -> Memory:
     view.base = value
     view.exact, view.hidden, view.dtype, view.moved = value.exact, value.hidden, value.dtype, value.moved
     view.cuts, view.trail, view.owner, view.spread = value.cuts, value.trail, value.owner, value.spread
+    view.data = value.data
     return view
 
 

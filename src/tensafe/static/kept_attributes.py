@@ -34,6 +34,8 @@ def look(m: Machine, cls: Class) -> None:
     """Ask about every attribute that keeps a live state and is loaded back into the same model."""
     kept = [one for method in cls.methods.values() for one in _kept_in(method)]
     kept = [one for one in kept if _MODEL.search(one.model) and "optim" not in one.model.lower()]
+    changed = {name for method in cls.methods.values() for name in _changed_in(method)}
+    kept = [one for one in kept if one.name not in changed]
     if not kept:
         return
     for method in cls.methods.values():
@@ -49,7 +51,9 @@ def _ask(m: Machine, cls: Class, kept: Kept, method: Method, node: ast.Call) -> 
     moment = m.moment(Kind.KEPT, "Module.state_dict", kept.node)
     write = Moment(Kind.WRITTEN, "Optimizer.step", None, m.past.tick())
     frame.label = f"{cls.node.name}.{method.name}"
-    m.ask_kept(Kind.RESTORED, node, State("state_dict", m.thing(), (m.past.storage(),), (moment,)), write, "")
+    model = m.thing()
+    m.past.modules.update(model.storages)  # by its name
+    m.ask_kept(Kind.RESTORED, node, State("state_dict", model, (m.past.storage(),), (moment,)), write, "")
     m.frame = outer
 
 
@@ -64,6 +68,14 @@ def _kept_in(method: Method) -> Iterator[Kept]:
                 live = _live(statement.value)
                 last[name] = Kept(name, live[0], live[1], method) if live else None
     yield from (one for one in last.values() if one is not None)
+
+
+def _changed_in(method: Method) -> Iterator[str]:
+    """The attributes whose entries a method replaces: what they keep is not live alone."""
+    for node in ast.walk(method):
+        func = node.func if isinstance(node, ast.Call) else None
+        if isinstance(func, ast.Attribute) and func.attr in ("update", "setdefault", "pop"):
+            yield _attribute_of_self(func.value)
 
 
 def _attribute_of_self(node: ast.expr) -> str:

@@ -42,6 +42,7 @@ _MADE = words(
     """
 )
 _INTEGERS = words("arange randint randperm tril_indices triu_indices randint_like")
+_SIZED = words("randint randint_like")
 _CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict")
 
 
@@ -138,8 +139,17 @@ def _made(m: Machine, name: str, given: Arguments) -> Memory:
     if type(dtype) is Library:
         made.dtype = rebuilt.dtype_named(dtype.path)
     elif name in _INTEGERS:
-        made.dtype, made.spread = Dtype.INTEGER, True
+        made.dtype, made.spread = Dtype.INTEGER, name not in _SIZED or _has_dimensions(given)
+    made.data = made.grad == NO
     return made
+
+
+def _has_dimensions(given: Arguments) -> bool:
+    """Whether `size` certainly names a dimension: `()` makes a number."""
+    size = given.keywords.get("size") or next(
+        (one for one in given.positional if type(one) is Sequence), None
+    )
+    return type(size) is Sequence and bool(size.items)
 
 
 def _operation(m: Machine, name: str, given: Arguments, node: ast.Call) -> Value:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from tensafe.facts import Call, Certainty, History, Kind, Moment, StorageId
 from tensafe.facts import Value as Fact
 from tensafe.static.cuts import SecondOrder
+from tensafe.static.evaluation import is_evaluation
 from tensafe.static.hazards import Hazards
 from tensafe.static.past import OneWrite, Past
 from tensafe.static.past import moment as make_moment
@@ -130,21 +131,47 @@ class Machine:
     def ask_kept(self, kind: Kind, node: ast.AST, kept: State | Memory, write: Moment, op: str) -> None:
         """A live reference is used as if it were a copy; a step is told from where it was kept."""
         frame = self.frame
-        kept_in = kept.trail[-1].site
+        taken = kept.trail[-1]
+        if kind is not Kind.STEPPED and taken.order in self.past.meant:
+            return  # whoever writes through a live reference knows that it is live
+        if (
+            type(kept) is State
+            and type(kept.owner) is Memory
+            and not self.past.is_module(kept.owner.storages)
+        ):
+            return
+        kept_in = taken.site
         if kind is Kind.STEPPED and kept_in is not None:
             for caller, outer in self.called_from:
                 if outer.label == kept_in.function and outer.source.path == kept_in.path:
                     node, frame = caller, outer
                     break
         fact = Fact(frozenset(map(StorageId, kept.storages)), kept.trail, "")
-        self.put(kind, op, node, frame, {"kept": fact}, write)
+        certainty = Certainty.OFTEN_MEANT if self._asserts_equal() else Certainty.MAY
+        self.put(kind, op, node, frame, {"kept": fact}, write, certainty)
+
+    def _asserts_equal(self) -> bool:
+        """Whether the statement at work is a check that two live references are still one."""
+        statement = self.statement
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            name = ast.unparse(statement.value.func).rpartition(".")[2].lower()
+            return name.startswith("assert") and "not" not in name and "false" not in name
+        if not isinstance(statement, ast.Assert):
+            return False
+        test = statement.test
+        if isinstance(test, ast.Compare):
+            return all(isinstance(op, ast.Eq | ast.LtE | ast.Lt) for op in test.ops)
+        return not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))
 
     @property
     def trains(self) -> bool:
         """Whether what happens here is recorded by autograd."""
-        return self.grad_on and not any(
-            isinstance(key, str) and key.endswith("training") and not taken for key, taken in self.path
-        )
+        return self.grad_on and not self.evaluates
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether the path at work is taken in evaluation only."""
+        return any(isinstance(key, str) and is_evaluation(key, taken) for key, taken in self.path)
 
     # Walking
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from tensafe.facts import Moment
-from tensafe.ops import OPS, OUTPUT_KEPT_IN_PLACE, Dtype, Gives, Op, Saves
+from tensafe.ops import OPS, OUTPUT_KEPT_IN_PLACE, Dtype, Gives, Op, Saves, words
 from tensafe.static import snapshots
 from tensafe.static.iteration import view_of
 from tensafe.static.machine import Machine
@@ -38,6 +38,15 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.BitOr: "bitwise_or",
     ast.BitXor: "bitwise_xor",
 }
+_KEEPS_DIMENSIONS = words(
+    """
+    add sub rsub mul multiply div divide neg abs remainder floor_divide fmod sign clamp clip clamp_min
+    clamp_max bitwise_and bitwise_or bitwise_xor bitwise_not logical_and logical_or logical_not
+    logical_xor shift maximum minimum where masked_fill flip roll cat concat concatenate stack repeat
+    tile sort argsort cumsum long int
+    eq ne lt le gt ge isin bool nonzero argwhere topk
+    """
+)
 _NAMES = {
     "exp": "ExpBackward0",
     "linear": "AddmmBackward0",
@@ -142,7 +151,8 @@ def compute(m: Machine, op: Op, operands: list[Value], tensors: list[Memory], no
     result = m.fresh(kind_of(tensors), grad, tuple(tensors) if op.differentiable else ())
     result.dtype = op.dtype if op.dtype is not Dtype.UNKNOWN else _dtype(tensors)
     result.cuts = cuts_of(operands)
-    result.spread = any(tensor.spread for tensor in tensors)
+    result.spread = op.name in _KEEPS_DIMENSIONS and any(tensor.spread for tensor in tensors)
+    result.data = all(tensor.data and tensor.grad == NO for tensor in tensors)
     if result.dtype in (Dtype.BOOL, Dtype.INTEGER):
         result.grad = NO
     if op.saves is not Saves.NOTHING and result.grad >= LIKELY and result.kind == TENSOR:

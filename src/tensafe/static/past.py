@@ -62,14 +62,19 @@ def reaches(start: Memory, goal: Memory, limit: int = 4000) -> bool:
 
 def ancestors(start: Memory, limit: int = 4000) -> set[int]:
     """The ids of all values a backward from `start` passes through."""
+    return {id(memory) for memory in history(start, limit)}
+
+
+def history(start: Memory, limit: int = 4000) -> list[Memory]:
+    """All values a backward from `start` passes through."""
     seen = {id(start)}
-    stack = [start]
-    while stack and len(seen) < limit:
-        for parent in stack.pop().parents:
+    found = [start]
+    for memory in found:
+        for parent in memory.parents if len(seen) < limit else ():
             if id(parent) not in seen:
                 seen.add(id(parent))
-                stack.append(parent)
-    return seen
+                found.append(parent)
+    return found
 
 
 class Past:
@@ -82,6 +87,9 @@ class Past:
         self.holds: dict[int, list[int]] = {}
         self.saves: dict[int, list[Save]] = {}
         self.writes: dict[int, list[Write]] = {}
+        self.trained: set[int] = set()  # storages that some optimizer steps
+        self.meant: set[int] = set()  # orders of the moments of live references that are written through
+        self.modules: set[int] = set()  # storages of things that are used as only a module is
         self.twins: list[Twin] = []
         self.bindings: dict[tuple[int, str], Moment] = {}  # where a name got a module that was moved
         self.anonymous_steps: list[Write] = []  # of optimizers whose parameters are not known
@@ -115,6 +123,10 @@ class Past:
         yield storage
         for inner in self.holds.get(storage, ()):
             yield from self.within(inner)
+
+    def is_module(self, storages: tuple[int, ...]) -> bool:
+        """Whether a thing of which nothing is known has been seen to be a module."""
+        return any(storage in self.modules for storage in storages)
 
     def is_within(self, inner: int, outer: int) -> bool:
         return inner == outer or outer in self.around(inner)

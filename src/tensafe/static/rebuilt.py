@@ -40,6 +40,7 @@ def tensor(m: Machine, given: Arguments, node: ast.Call) -> Value:
         cut = next((one for one in old if one.source.grad == YES), None)
         if cut is not None:
             made.cuts = (Cut(m.moment(Kind.CUT, "torch.tensor", node), cut.source, rebuilt=True), *old)[:4]
+    made.data = not wants_grad
     if wants_grad:
         made.grad, made.leaf = YES, True
     _type(made, data, given)

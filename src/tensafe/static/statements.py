@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tensafe.static import assignment
-from tensafe.static.conditions import key_of, truth
+from tensafe.static.conditions import implied, key_of, truth
 from tensafe.static.discards import dropped
 from tensafe.static.iteration import rounds
 from tensafe.static.joins import join
 from tensafe.static.machine import Journal, Machine
 from tensafe.static.modes import grad_mode
-from tensafe.static.values import NOTHING_KNOWN, Path, Value
+from tensafe.static.values import NOTHING_KNOWN, Path, State, Value
 
 
 def expression(m: Machine, node: ast.Expr) -> None:
@@ -38,6 +38,10 @@ def delete(m: Machine, node: ast.Delete) -> None:
     for target in node.targets:
         if isinstance(target, ast.Name) and target.id in m.frame.scope:
             m.bind(m.frame.scope, target.id, NOTHING_KNOWN)
+        elif isinstance(target, ast.Subscript):
+            owner = m.eval(target.value)
+            if type(owner) is State:
+                owner.trail = ()
 
 
 def returns(m: Machine, node: ast.Return) -> bool:
@@ -69,24 +73,36 @@ def branch(m: Machine, node: ast.If) -> bool:
     for held, arm in m.path:
         if held == key and isinstance(key, str):
             return m.block(node.body if arm == taken else node.orelse)
-    return two_arms(m, key, taken, lambda: m.block(node.body), lambda: m.block(node.orelse))
+    known_then, known_else = implied(m, node, True), implied(m, node, False)
+    arms = _body(m, node.body), _body(m, node.orelse)
+    return two_arms(m, key, taken, *arms, known_then, known_else)
 
 
-def two_arms(m: Machine, key: object, taken: bool, one: Callable[[], Any], other: Callable[[], Any]) -> bool:
+def two_arms(
+    m: Machine,
+    key: object,
+    taken: bool,
+    one: Callable[[], Any],
+    other: Callable[[], Any],
+    known_then: Path = (),
+    known_else: Path = (),
+) -> bool:
     """Interpret both arms from the same state and join what they leave."""
     with m.arm(key, taken) as first:
+        m.path = (*m.path, *known_then)
         left_first = bool(one())
     after_first = _take_back(first)
     with m.arm(key, not taken) as second:
+        m.path = (*m.path, *known_else)
         left_second = bool(other())
     if left_first and left_second:
         return True
     if left_first:
-        m.path = (*m.path, (key, not taken))
+        m.path = (*m.path, (key, not taken), *known_else)
     elif left_second:
         _take_back(second)
         _bind_all(m, after_first)
-        m.path = (*m.path, (key, taken))
+        m.path = (*m.path, (key, taken), *known_then)
     else:
         _merge(m, after_first)
     return False

@@ -195,6 +195,7 @@ def _requires_grad(m: Machine, receiver: Memory, name: str, given: Arguments, no
 def _clone(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.Call) -> Value:
     copied = m.fresh(receiver.kind, receiver.grad, (receiver,))
     copied.dtype, copied.cuts, copied.spread = receiver.dtype, receiver.cuts, receiver.spread
+    copied.data = receiver.data
     return copied
 
 

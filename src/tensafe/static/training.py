@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from tensafe.facts import Kind
 from tensafe.static import cuts, operations, twins
@@ -11,7 +12,7 @@ from tensafe.static.hazards import memories
 from tensafe.static.iteration import items_of, of_state
 from tensafe.static.machine import Machine
 from tensafe.static.past import Write
-from tensafe.static.unknowns import storage_of
+from tensafe.static.unknowns import storage_of, unknown
 from tensafe.static.values import (
     LIKELY,
     NO,
@@ -20,12 +21,20 @@ from tensafe.static.values import (
     THING,
     YES,
     Choice,
+    Instance,
     Mapping,
     Memory,
     Optimizer,
     Sequence,
     State,
     Value,
+)
+
+# What a thing that came as an argument is called when it is a module, not a scheduler, a sampler or a loader.
+_MODULE = re.compile(
+    r"(model|module|net|network|policy|actor|critic|generator|discriminator|encoder|decoder|backbone|head|"
+    r"student|teacher|learner|embedding|layer|transformer|classifier|resnet|bert|vae|unet|gan)s?_?\d*(\[.*\])?$",
+    re.IGNORECASE,
 )
 
 
@@ -35,6 +44,7 @@ def make_optimizer(m: Machine, name: str, given: Arguments) -> Optimizer:
     storages = tuple(dict.fromkeys(_storages(parameters))) if parameters is not None else ()
     made = Optimizer(name, storages, m.past.storage(), given.flag("fused") is True)
     made.made = m.past.tick()
+    m.past.trained.update(storages)
     return made
 
 
@@ -57,6 +67,10 @@ def _storages(value: Value, depth: int = 4) -> list[int]:
 def of_module(m: Machine, module: Value, name: str, given: Arguments, node: ast.Call) -> Value:
     """`parameters`, `named_parameters`, `state_dict` and `load_state_dict` of a module."""
     storages = storage_of(module)
+    if type(module) is Instance and module.cls.kind != "module":
+        return unknown(m, given, name, module)
+    if name in ("parameters", "named_parameters") or _is_named_as_module(node):
+        m.past.modules.update(storages)
     if name == "load_state_dict":
         if given.positional:
             restore(m, module, given.positional[0], node)
@@ -66,6 +80,12 @@ def of_module(m: Machine, module: Value, name: str, given: Arguments, node: ast.
     if name == "state_dict":
         return State(name, module, storages, (m.moment(Kind.KEPT, "Module.state_dict", node),))
     return State(name, module, storages)
+
+
+def _is_named_as_module(node: ast.Call) -> bool:
+    func = node.func
+    text = ast.unparse(func.value) if isinstance(func, ast.Attribute) else ""
+    return _MODULE.search(text) is not None
 
 
 def restore(m: Machine, target: Value, value: Value, node: ast.Call) -> None:
@@ -107,7 +127,9 @@ def call_state(m: Machine, state: State, name: str, given: Arguments, node: ast.
         return Sequence([], Sequence([NOTHING_KNOWN, value], None, "tuple") if name == "items" else value)
     if name in ("copy", "state_dict"):
         return state
-    if name in ("get", "pop", "__getitem__"):
+    if name in ("update", "setdefault", "pop", "popitem", "clear", "__setitem__", "__ior__"):
+        state.trail = ()  # what is loaded back is no longer what lives in the module
+    if name in ("get", "pop", "setdefault", "__getitem__"):
         return of_state(m, state, "any")
     if state.kind == "module":
         return of_module(m, state.owner, name, given, node) if name != "state_dict" else state

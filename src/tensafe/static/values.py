@@ -63,6 +63,7 @@ class Memory(Value):
         "base",
         "children",
         "cuts",
+        "data",
         "dtype",
         "exact",
         "grad",
@@ -91,6 +92,7 @@ class Memory(Value):
         self.leaf = False
         self.moved = False  # by `.to(...)`, which copies a tensor and returns a module itself
         self.spread = False  # has at least one dimension, so that it copies when used as an index
+        self.data = False  # made of numbers alone: it has no history until something live is written into it
         self.base: Memory | None = None
         self.cuts: tuple[Cut, ...] = ()
         self.trail: tuple[Moment, ...] = ()
