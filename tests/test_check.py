@@ -93,10 +93,10 @@ def test_a_surprise_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "b.py").write_text(LOST)
     whole = check.examine
 
-    def surprised(path: str, text: str, ask: object) -> None:
+    def surprised(path: str, text: str, ask: object) -> int:
         if path.endswith("a.py"):
             raise KeyError("surprise")
-        whole(path, text, ask)  # type: ignore[arg-type]
+        return whole(path, text, ask)  # type: ignore[arg-type]
 
     monkeypatch.setattr(check, "examine", surprised)
     record = checked(tmp_path)
@@ -164,3 +164,11 @@ def test_a_lost_write_is_safely_mended_outside_graphs_only(lines: str, safe: boo
     (finding,) = check.check_text(f"import torch\n{lines}", "a.py", select(["TS106"]))
     assert finding.fix is not None
     assert finding.fix.safe is safe
+
+
+def test_functions_too_large_to_follow_are_counted(tmp_path: Path) -> None:
+    body = "".join(f"    x = x + {number}\n    x.mul_(2)\n" for number in range(20_000))
+    (tmp_path / "large.py").write_text(f"import torch\ndef f(x):\n{body}    return x\n")
+    (tmp_path / "small.py").write_text("import torch\ndef f(x):\n    return x.exp()\n")
+    assert check.check_paths([tmp_path / "small.py"], select()).summary["functions_given_up"] == 0
+    assert check.check_paths([tmp_path / "large.py"], select()).summary["functions_given_up"] != 0

@@ -30,6 +30,11 @@ BYTES_WORTH_A_PROCESS = 400_000
 
 def check_text(text: str, path: str, rules: Sequence[Rule]) -> list[Finding]:
     """The findings in one file's text, by line; raises SyntaxError when it is no Python."""
+    return _look(text, path, rules)[0]
+
+
+def _look(text: str, path: str, rules: Sequence[Rule]) -> tuple[list[Finding], int]:
+    """The findings, and how many functions were too large to be followed to their end."""
     found: dict[tuple[str, str, int, int], Finding] = {}
 
     def ask(call: Call, history: History) -> None:
@@ -38,12 +43,11 @@ def check_text(text: str, path: str, rules: Sequence[Rule]) -> list[Finding]:
                 for finding in rule.judge(call, history):
                     _keep(found, finding)
 
-    examine(path, text, ask)
+    gave_up = examine(path, text, ask)
     lines = split_lines(text)
     kept = [finding for finding in found.values() if not _is_allowed(finding, lines, path)]
-    return sorted(
-        kept, key=lambda finding: (finding.at.path, finding.at.line, finding.at.column, finding.code)
-    )
+    kept.sort(key=lambda finding: (finding.at.path, finding.at.line, finding.at.column, finding.code))
+    return kept, gave_up
 
 
 def _keep(found: dict[tuple[str, str, int, int], Finding], finding: Finding) -> None:
@@ -88,16 +92,18 @@ def check_paths(
     names = [rule.code for rule in rules]
     findings: list[Finding] = []
     not_checked: list[NotChecked] = []
-    lines = 0
+    lines = gave_up = 0
     for number, outcome in enumerate(_outcomes(files, names, jobs), 1):
         findings += outcome[0]
         not_checked += outcome[1]
         lines += outcome[2]
+        gave_up += outcome[3]
         if progress is not None:
             progress(number, len(files))
     summary: dict[str, float | int | str] = {
         "files": len(files),
         "lines": lines,
+        "functions_given_up": gave_up,
         "seconds": round(time.perf_counter() - started, 3),
     }
     return Record("check", _without_repeats(findings), tuple(not_checked), summary, __version__)
@@ -137,7 +143,8 @@ def _walk(folder: Path) -> Iterator[Path]:
                 yield Path(root, name)
 
 
-Outcome = tuple[list[Finding], list[NotChecked], int]
+Outcome = tuple[list[Finding], list[NotChecked], int, int]
+"""Findings, what was not checked, lines, and functions too large to be followed to their end."""
 
 
 def _outcomes(files: list[Path], names: list[str], jobs: int | None) -> Iterator[Outcome]:
@@ -162,17 +169,18 @@ def check_file(file: Path, names: Sequence[str]) -> Outcome:
     try:
         why = _no_source(file)
         if why:
-            return [], [NotChecked(str(file), why)], 0
+            return [], [NotChecked(str(file), why)], 0, 0
         text = read(file)
-        return check_text(text, str(file), rules), [], text.count("\n") + 1
+        found, gave_up = _look(text, str(file), rules)
+        return found, [], text.count("\n") + 1, gave_up
     except SyntaxError as error:
-        return [], [NotChecked(str(file), _syntax(error))], 0
+        return [], [NotChecked(str(file), _syntax(error))], 0, 0
     except (OSError, UnicodeError) as error:
-        return [], [NotChecked(str(file), f"cannot be read: {error}")], 0
+        return [], [NotChecked(str(file), f"cannot be read: {error}")], 0, 0
     except (RecursionError, MemoryError):
-        return [], [NotChecked(str(file), "nested too deeply")], 0
+        return [], [NotChecked(str(file), "nested too deeply")], 0, 0
     except Exception as error:  # one file's surprise must not cost the others
-        return [], [NotChecked(str(file), f"tensafe failed on it: {type(error).__name__}: {error}")], 0
+        return [], [NotChecked(str(file), f"tensafe failed on it: {type(error).__name__}: {error}")], 0, 0
 
 
 def _no_source(file: Path) -> str:

@@ -15,7 +15,6 @@ from tensafe.fixes.source import Source, has_comment
 from tensafe.fixes.twins import ALWAYS_VIEWS
 
 ONLY = "only `x[index].fill_(v)` and `x[index].zero_()` can be rewritten without knowing shapes"
-BARE = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Attribute, ast.Call)
 
 
 def edits(action: AssignThroughIndex, source: Source) -> list[Edit]:

@@ -28,10 +28,6 @@ def edits(action: CallInstead, source: Source) -> list[Edit]:
     return [*_function(node, action.function, source), *_keywords(node, action, source)]
 
 
-def _is_named_call(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and path_of(node.func) is not None
-
-
 def _function(node: ast.Call, function: str, source: Source) -> list[Edit]:
     """The new function under the name that its module has in this file (`import torch as th`)."""
     module, _, name = function.rpartition(".")

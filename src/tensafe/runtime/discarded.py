@@ -44,10 +44,10 @@ class Temporaries:
         self._base_holders, self._base_count = _base_counts(torch.empty(2)[:1])
 
     def written(self, tensor: torch.Tensor, write: Write, args: tuple[Any, ...], holders: int) -> None:
-        """Called at a write whose target hardly anybody holds: `holders` Python references more than a
-        temporary's.
+        """Called at a write whose target hardly anybody holds.
 
-        `args` are the call's other arguments; a view of the target among them holds it, too.
+        `holders` counts the Python references beyond those of a temporary; `args` are the call's other
+        arguments: a view of the target among them holds it, too.
         """
         if write.code is None:
             return

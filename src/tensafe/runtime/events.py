@@ -16,9 +16,9 @@ from tensafe.runtime import modes
 from tensafe.runtime.cuts import Cuts, Strength, graph_tensors
 from tensafe.runtime.frames import INTERNAL, user_place, user_places
 from tensafe.runtime.ledger import Event, ledger_of
+from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.ownership import Ownership
 from tensafe.runtime.patches import Patches
-from tensafe.runtime.writers import PLAIN
 
 if TYPE_CHECKING:
     from tensafe.runtime.engine import Guarded
@@ -97,9 +97,7 @@ class Events:
 
         def detach(self: Any) -> Any:
             result = call(self)
-            if is_compiling():
-                return result
-            if type(self) not in PLAIN or modes.asked():
+            if is_compiling() or type(self) not in PLAIN or modes.asked():
                 return result
             if self.grad_fn is not None:
                 cut("Tensor.detach", (self,), Strength.ALIASED, place=user_place(2))

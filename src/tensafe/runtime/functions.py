@@ -14,9 +14,9 @@ from tensafe.runtime import graph, modes
 from tensafe.runtime.cuts import Cuts, Strength
 from tensafe.runtime.frames import user_place
 from tensafe.runtime.ledger import Write, ledger_of
+from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.weak import WeakFacts
-from tensafe.runtime.writers import PLAIN
 
 if TYPE_CHECKING:
     from tensafe.runtime.engine import Guarded

@@ -1,4 +1,4 @@
-"""Torch-function modes of the program: others than PyTorch's device contexts make us step aside."""
+"""Whom we may ask: plain tensors, while no torch-function mode of the program but a device is active."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import Any
 
 import torch
 from torch.utils._device import DeviceContext
+
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+"""A subclass may answer any question with code of its own, so only these are asked."""
 
 
 def foreign() -> bool:

@@ -15,9 +15,10 @@ from torch.overrides import handle_torch_function, has_torch_function
 
 from tensafe.runtime.frames import INTERNAL
 from tensafe.runtime.ledger import clock
+from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.source import syntax_of
-from tensafe.runtime.writers import PLAIN, make_ordinary, record
+from tensafe.runtime.writers import make_ordinary, record
 
 if TYPE_CHECKING:
     from tensafe.runtime.engine import Guarded

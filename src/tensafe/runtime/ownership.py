@@ -259,8 +259,9 @@ class Ownership:
         self._told.add(kept.place)
         storage = StorageId(0)
         written = Moment(Kind.STEPPED, "Optimizer.step", site_of(place), next(clock))
-        site = _binding_site(kept.place) or site_of(kept.place)
-        value = Value(frozenset({storage}), (*before, Moment(Kind.KEPT, kept.op, site, kept.order)))
+        value = Value(
+            frozenset({storage}), (*before, Moment(Kind.KEPT, kept.op, site_of(kept.place), kept.order))
+        )
         call = Call(Kind.STEPPED, "Optimizer.step", site_of(place), next(clock), {"kept": value}, certainty)
         self._ask(call, LedgerHistory({storage: written}))
 
@@ -369,7 +370,3 @@ def _binding(place: Place) -> Binding | None:
         ):
             return Binding(ast.unparse(statement.targets[0]), ast.unparse(node))
     return None
-
-
-def _binding_site(place: Place) -> Site | None:
-    return site_of(place) if _binding(place) else None

@@ -56,7 +56,7 @@ def make_pack(on_failure: Callable[[str, Exception], None]) -> Callable[[torch.T
     getframe = sys._getframe
     clock = ledgers.clock
     key = ledgers._KEY
-    plain = (torch.Tensor, torch.nn.Parameter)
+    plain = modes.PLAIN
     new = tuple.__new__
 
     def pack(tensor: torch.Tensor) -> Any:

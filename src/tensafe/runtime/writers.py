@@ -23,6 +23,7 @@ from tensafe.runtime import modes
 from tensafe.runtime.discarded import Temporaries, temporary_counts
 from tensafe.runtime.frames import INTERNAL, Place, user_place
 from tensafe.runtime.ledger import Ledger, Write
+from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.patches import Patches
 
 AUGMENTED = {
@@ -48,9 +49,6 @@ ONLY_RESHAPE = frozenset(
 NOT_WRITERS = frozenset(
     {"requires_grad_", "rename_", "names_", "record_stream_", "share_memory_", "is_shared_"}
 )
-
-PLAIN = (torch.Tensor, torch.nn.Parameter)
-"""A subclass may answer any question with code of its own, so only these are asked."""
 
 OnFailure = Callable[[str, Exception], None]
 OnGraphArgument = Callable[[torch.Tensor, Write, tuple[Any, ...]], None]

@@ -17,13 +17,18 @@ tables.fill()
 DEEPEST_RECURSION = 6_000
 
 
-def examine(path: str, text: str, ask: Ask) -> None:
-    """Interpret one file and ask wherever a rule may care; raises SyntaxError on text that is no Python."""
+def examine(path: str, text: str, ask: Ask) -> int:
+    """Interpret one file and ask wherever a rule may care; raises SyntaxError on text that is no Python.
+
+    Returns how many functions were too large to be followed to their end.
+    """
     if not is_relevant(text):
         compile(text, path, "exec", dont_inherit=True, flags=0x400)
-        return
+        return 0
     with room():
-        run(Machine(Source(path, text), Project(path), ask))
+        machine = Machine(Source(path, text), Project(path), ask)
+        run(machine)
+        return machine.gave_up
 
 
 @contextmanager

@@ -40,8 +40,6 @@ class Constant(Value):
 
 
 NONE = Constant(None)
-TRUE = Constant(True)
-FALSE = Constant(False)
 
 
 class Cut:
