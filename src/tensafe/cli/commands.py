@@ -11,6 +11,8 @@ from tensafe.errors import TensafeError
 COMMANDS = {
     "run": "run a program and name the lines that spoil its tensors",
     "check": "find such lines in source files, and fix them",
+    "inspect": "which tensors of a checkpoint share bytes, and how many bytes are dead",
+    "ops": "what an operation does to memory: view or copy, what it writes",
     "explain": "what a rule reports, why, and what to write instead",
     "rules": "list all rules",
     "report": "show a recorded run again",
@@ -24,6 +26,8 @@ Who shares this tensor's memory, and who wrote to it?
 
   tensafe run train.py --epochs 1      the program as it is; what was found comes at the end
   tensafe check src/ --fix             the source, without running it
+  tensafe inspect model.pt             what is stored, shared, dead; no pickle is executed
+  tensafe ops reshape                  view or copy, and when
   tensafe explain saved-tensor-modified
 
 `tensafe COMMAND --help` says more.

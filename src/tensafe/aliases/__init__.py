@@ -1,0 +1,1 @@
+"""Live objects: who shares bytes with whom, what is kept alive, what may be written in place."""

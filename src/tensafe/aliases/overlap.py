@@ -1,0 +1,166 @@
+"""Whether two tensors or arrays share memory, which bytes, and through which elements."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensafe.errors import TensafeError
+from tensafe.memory import Extent, Part, Shared, Undecided, from_numpy, meet, meet_itself
+from tensafe.memory.overlap import STEPS
+
+if TYPE_CHECKING:
+    import numpy
+    import torch
+
+    Memory = torch.Tensor | numpy.ndarray[Any, Any]
+
+
+class Side(NamedTuple):
+    """One of two tensors that share a byte: where it lies in the storage, and its element with that byte."""
+
+    extent: Extent  # in bytes, from the start of the storage
+    element: tuple[int, ...]  # its index in the tensor, or in the part of it
+    part: str = ""  # "values" of a sparse tensor, "_local_tensor" of a DTensor; "" for the tensor itself
+
+    def __str__(self) -> str:
+        index = ", ".join(map(str, self.element)) or "()"
+        return f"{self.part}[{index}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Two tensors reach a common byte: `byte` of a storage is in the element `a.element` and in `b.element`.
+
+    Byte numbers count from the start of the storage, or of the array's buffer. `note` says what is special
+    about the memory ("meta: no memory behind it", "copy-on-write").
+    """
+
+    byte: int
+    a: Side
+    b: Side
+    storage_nbytes: int
+    device: str
+    note: str = ""
+
+    @property
+    def relation(self) -> str:
+        """How the two lie: "the same bytes", "b inside a", "a inside b" or "a part of each"."""
+        a, b = self.a.extent, self.b.extent
+        if (a.start, a.stop, a.dimensions) == (b.start, b.stop, b.dimensions):
+            return "the same bytes"
+        if a.is_dense and a.start <= b.start and b.stop <= a.stop:
+            return "b inside a"
+        if b.is_dense and b.start <= a.start and a.stop <= b.stop:
+            return "a inside b"
+        return "a part of each"
+
+    def __str__(self) -> str:
+        where = f"a storage of {self.storage_nbytes:,} bytes on {self.device}"
+        a, b = (f"bytes {side.extent.start:,} to {side.extent.stop:,}" for side in (self.a, self.b))
+        note = f"; {self.note}" if self.note else ""
+        shared = f"byte {self.byte:,} of {where} is in a{self.a} and in b{self.b}"
+        return f"share memory ({self.relation}): {shared}; a covers {a}, b covers {b}{note}"
+
+
+_ITSELF: Any = object()
+
+
+def overlap(a: Memory, b: Memory = _ITSELF, *, steps: int = STEPS) -> Overlap | Undecided | None:
+    """Whether two tensors or NumPy arrays share a byte; with one argument, whether two of its elements do.
+
+    Exact for any strides, on any device, across dtypes, tensors and arrays; no element is read, and
+    copy-on-write tensors stay as they are. Sparse tensors are compared component by component, subclasses by
+    the tensors they hold. None is a certain no. `Undecided` (truthy) says why neither can be said: the search
+    is bounded by `steps`, and an address may be out of reach. Two lazy clones do not share memory: each takes
+    its own copy when it is written.
+
+    Raises `TensafeError` for anything that is neither a tensor nor an array, and for opaque tensors.
+
+    >>> import torch
+    >>> x = torch.arange(6)
+    >>> overlap(x[0:3], x[1:4]).byte, overlap(x[::2], x[1::2])
+    (8, None)
+    """
+    if b is _ITSELF:
+        return _overlap_itself(a, steps)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        from tensafe.memory import from_torch
+
+        pair = from_torch.pair_of(a, b)
+        if pair is not None:
+            found = meet(pair[0], pair[1], steps)
+            if not isinstance(found, Shared):
+                return found
+            if from_torch.same_storage(a, b):
+                return _told_in_units(found, pair, from_torch.described(a))
+    undecided = None
+    for ours in parts_of(a):
+        for theirs in parts_of(b):
+            answer = _overlap_parts(ours, theirs, steps)
+            if isinstance(answer, Overlap):
+                return answer
+            undecided = undecided or answer
+    return undecided
+
+
+def parts_of(value: object) -> list[Part]:
+    """The strided pieces of a tensor or an array; raises `TensafeError` for other things."""
+    if from_numpy.is_array(value):
+        return from_numpy.parts_of(value)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        from tensafe.memory import from_torch
+
+        try:
+            return from_torch.parts_of(value)
+        except from_torch.NoStorageError as error:
+            raise TensafeError(f"cannot say what shares its memory: {error}") from None
+    raise TensafeError(f"a tensor or a NumPy array is needed, not {_article(type(value).__name__)}")
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _overlap_parts(a: Part, b: Part, steps: int) -> Overlap | Undecided | None:
+    if a.storage is b.storage:
+        return _told(a, b, 0, meet(a.extent, b.extent, steps))
+    if a.device != b.device or not a.extent.numel or not b.extent.numel:
+        return None
+    lazy = [part for part in (a, b) if part.note == "copy-on-write"]
+    if len(lazy) == 2:
+        return None
+    if a.address is None or b.address is None:
+        return Undecided("a copy-on-write tensor's address cannot be read by this torch") if lazy else None
+    distance = b.address - a.address
+    return _told(a, b, distance, meet(a.extent, b.extent.moved(distance), steps))
+
+
+def _told(a: Part, b: Part, distance: int, found: Shared | Undecided | None) -> Overlap | Undecided | None:
+    if not isinstance(found, Shared):
+        return found
+    first = Side(a.extent, found.first, a.name)
+    second = Side(b.extent.moved(distance), found.second, b.name)
+    return Overlap(found.byte, first, second, a.storage_nbytes, a.device, a.note or b.note)
+
+
+def _told_in_units(found: Shared, pair: tuple[Extent, Extent, int], storage: tuple[int, str, str]) -> Overlap:
+    """The answer of `meet` on extents that count in units of several bytes."""
+    first, second, unit = pair
+    if unit > 1:
+        first, second = first.scaled(unit), second.scaled(unit)
+    return Overlap(found.byte * unit, Side(first, found.first), Side(second, found.second), *storage)
+
+
+def _overlap_itself(value: Memory, steps: int) -> Overlap | Undecided | None:
+    undecided = None
+    for part in parts_of(value):
+        found = meet_itself(part.extent, steps)
+        answer = _told(part, part, 0, found)
+        if isinstance(answer, Overlap):
+            return answer
+        undecided = undecided or answer
+    return undecided

@@ -1,0 +1,181 @@
+"""Whether two extents of one storage reach a common byte, exactly, and which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tensafe.memory.extent import Extent
+from tensafe.memory.solver import OutOfStepsError, Term, solve
+
+STEPS = 200_000
+"""How many values the search tries before it says that it cannot tell: a fraction of a second."""
+
+
+class Shared(NamedTuple):
+    """A byte that two extents reach, and the element of each that holds it."""
+
+    byte: int  # from the start of the storage
+    first: tuple[int, ...]  # index of the element of the first extent
+    second: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Neither yes nor no: `reason` says why in one sentence. Truthy, as it must be taken for a possible
+    yes.
+    """
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"cannot tell: {self.reason}"
+
+
+def meet(a: Extent, b: Extent, steps: int = STEPS) -> Shared | Undecided | None:
+    """A byte that both reach, None when there is certainly none.
+
+    >>> meet(Extent(0, (5,), (8,), 4), Extent(4, (5,), (8,), 4)) is None  # x[::2], x[1::2]
+    True
+    """
+    a_start, a_stop, a_terms = _reach(a)
+    b_start, b_stop, b_terms = _reach(b)
+    if a_stop <= b_start or b_stop <= a_start or a_start == a_stop or b_start == b_stop:
+        return None
+    try:
+        return _search(a, b, a_start, b_start, a_terms, b_terms, steps)
+    except OutOfStepsError:
+        return Undecided(f"not within {steps} steps")
+
+
+def _reach(extent: Extent) -> tuple[int, int, list[Term]]:
+    """`start`, `stop` and a term for each axis that moves, in one pass; an empty extent stops at its
+    start.
+    """
+    start = stop = extent.offset
+    terms = []
+    for size, stride in zip(extent.shape, extent.strides, strict=True):
+        if size > 1:
+            if stride > 0:
+                terms.append((stride, size - 1))
+                stop += stride * (size - 1)
+            elif stride:
+                terms.append((-stride, size - 1))
+                start += stride * (size - 1)
+        elif not size:
+            return extent.offset, extent.offset, []
+    return start, stop + extent.itemsize, terms
+
+
+def meet_itself(extent: Extent, steps: int = STEPS) -> Shared | Undecided | None:
+    """Two different elements of one extent that hold a common byte, None when each has its own."""
+    inner = extent.itemsize
+    if extent.numel < 2 or extent.is_contiguous:
+        return None
+    moving = [(size, abs(stride), axis) for axis, (size, stride) in _axes(extent) if size > 1]
+    moving.sort(key=lambda dimension: dimension[1])
+    for _, stride, axis in moving:
+        if stride == 0:
+            second = tuple(int(place == axis) for place in range(len(extent.shape)))
+            return Shared(extent.offset, (0,) * len(second), second)
+    for size, stride, _ in moving:
+        if stride < inner:
+            break
+        inner += stride * (size - 1)
+    else:
+        return None
+    try:
+        return _search_itself(extent, moving, steps)
+    except OutOfStepsError:
+        return Undecided(f"not within {steps} steps")
+
+
+def index_at(extent: Extent, byte: int, steps: int = STEPS) -> tuple[int, ...] | None:
+    """The index of an element that holds this byte of the storage, None when no element does."""
+    start, stop, terms = _reach(extent)
+    if not start <= byte < stop:
+        return None
+    found = solve([*terms, (1, extent.itemsize - 1)], byte - start, steps)
+    return None if found is None else _index(extent, found)
+
+
+def _search(
+    a: Extent, b: Extent, a_start: int, b_start: int, a_terms: list[Term], b_terms: list[Term], steps: int
+) -> Shared | None:
+    """Solve `a_start + a's steps + byte == b_start + b's steps + byte`, b's steps counted from its far
+    end.
+    """
+    target = b_start - a_start
+    for coefficient, most in b_terms:
+        target += coefficient * most
+    size = a.itemsize
+    terms = a_terms + b_terms
+    whole = size == b.itemsize and (size == 1 or not (target % size or any(c % size for c, _ in terms)))
+    if whole:  # elements meet as a whole, or not at all
+        found = solve(terms, target, steps)
+    else:
+        found = solve([*terms, (1, size - 1), (1, b.itemsize - 1)], target + b.itemsize - 1, steps)
+    if found is None:
+        return None
+    count = len(a_terms)
+    byte = a_start + (0 if whole else found[-2])
+    for (coefficient, _), value in zip(a_terms, found, strict=False):
+        byte += coefficient * value
+    b_values = [most - value for (_, most), value in zip(b_terms, found[count:], strict=False)]
+    return Shared(byte, _index(a, found), _index(b, b_values))
+
+
+def _search_itself(extent: Extent, moving: list[tuple[int, int, int]], steps: int) -> Shared | None:
+    """Solve `|sum(stride * difference)| < itemsize` for differences that are not all zero.
+
+    One axis after the other is the first whose difference is not zero; that difference may be taken as
+    positive.
+    """
+    reach = extent.itemsize - 1
+    for place, (size, stride, axis) in enumerate(moving):
+        others = moving[place + 1 :]
+        back = sum((n - 1) * s for n, s, _ in others)
+        terms: list[Term] = [(stride, size - 2), *((s, 2 * (n - 1)) for n, s, _ in others), (1, 2 * reach)]
+        found = solve(terms, back + reach - stride, steps)
+        if found is None:
+            continue
+        differences = [0] * len(extent.shape)
+        differences[axis] = found[0] + 1
+        for (n, _, other), value in zip(others, found[1:], strict=False):
+            differences[other] = value - (n - 1)
+        return _apart(extent, differences)
+    return None
+
+
+def _apart(extent: Extent, differences: list[int]) -> Shared:
+    """Two indices that differ by this much, counted along ascending addresses, and a byte that both hold."""
+    first, second = [], []
+    for difference, (size, stride) in zip(differences, (axis for _, axis in _axes(extent)), strict=True):
+        low, high = max(0, -difference), max(0, difference)
+        first.append(low if stride >= 0 else size - 1 - low)
+        second.append(high if stride >= 0 else size - 1 - high)
+    byte = max(_byte_of(extent, first), _byte_of(extent, second))
+    return Shared(byte, tuple(first), tuple(second))
+
+
+def _byte_of(extent: Extent, index: list[int]) -> int:
+    return extent.offset + sum(i * stride for i, stride in zip(index, extent.strides, strict=True))
+
+
+def _axes(extent: Extent) -> list[tuple[int, tuple[int, int]]]:
+    return list(enumerate(zip(extent.shape, extent.strides, strict=True)))
+
+
+def _index(extent: Extent, values: Sequence[int]) -> tuple[int, ...]:
+    """Steps along ascending addresses, one for each axis that moves, as an index of the tensor."""
+    index = []
+    place = 0
+    for size, stride in zip(extent.shape, extent.strides, strict=True):
+        if size < 2 or not stride:
+            index.append(0)
+            continue
+        value = values[place]
+        index.append(value if stride > 0 else size - 1 - value)
+        place += 1
+    return tuple(index)

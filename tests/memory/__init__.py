@@ -1,0 +1,1 @@
+"""Extents, overlap, unions and packings, judged by sets of bytes."""
