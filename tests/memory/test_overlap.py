@@ -145,9 +145,10 @@ def test_what_only_looks_shared() -> None:
     assert overlap(x, x.clone()) is None
     found = overlap(x[0:3], x[1:4])
     assert isinstance(found, Overlap)
-    assert (found.byte, found.storage_nbytes, found.device) == (8, 48, "cpu")
-    assert str(found).startswith(
-        "share memory (a part of each): byte 8 of a storage of 48 bytes on cpu is in a[2]"
+    assert (found.byte, found.storage_nbytes, found.device) == (4, 48, "cpu")
+    assert str(found) == (
+        "share memory (a part of each): byte 4 of a storage of 48 bytes on cpu is in a[1] and in b[0]; "
+        "a covers bytes 0 to 12, b covers bytes 4 to 16"
     )
 
 

@@ -81,7 +81,7 @@ def overlap(a: Memory, b: Memory = _ITSELF, *, steps: int = STEPS) -> Overlap | 
     >>> import torch
     >>> x = torch.arange(6)
     >>> overlap(x[0:3], x[1:4]).byte, overlap(x[::2], x[1::2])
-    (8, None)
+    (4, None)
     """
     if b is _ITSELF:
         return _overlap_itself(a, steps)

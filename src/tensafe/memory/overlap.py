@@ -39,33 +39,54 @@ def meet(a: Extent, b: Extent, steps: int = STEPS) -> Shared | Undecided | None:
     >>> meet(Extent(0, (5,), (8,), 4), Extent(4, (5,), (8,), 4)) is None  # x[::2], x[1::2]
     True
     """
-    a_start, a_stop, a_terms = _reach(a)
-    b_start, b_stop, b_terms = _reach(b)
+    a_start, a_stop, a_terms, a_dense = _reach(a)
+    b_start, b_stop, b_terms, b_dense = _reach(b)
     if a_stop <= b_start or b_stop <= a_start or a_start == a_stop or b_start == b_stop:
         return None
+    if a_dense and b_dense:
+        byte = a_start if a_start > b_start else b_start
+        return Shared(byte, _unravelled(a, byte), _unravelled(b, byte))
     try:
         return _search(a, b, a_start, b_start, a_terms, b_terms, steps)
     except OutOfStepsError:
         return Undecided(f"not within {steps} steps")
 
 
-def _reach(extent: Extent) -> tuple[int, int, list[Term]]:
-    """`start`, `stop` and a term for each axis that moves, in one pass; an empty extent stops at its
-    start.
+def _reach(extent: Extent) -> tuple[int, int, list[Term], bool]:
+    """`start`, `stop`, a term for each axis that moves, and whether the elements are contiguous, in one pass.
+
+    An empty extent stops at its start.
     """
     start = stop = extent.offset
     terms = []
+    dense = True
+    outer = 0  # the stride of the axis before
     for size, stride in zip(extent.shape, extent.strides, strict=True):
         if size > 1:
             if stride > 0:
                 terms.append((stride, size - 1))
                 stop += stride * (size - 1)
-            elif stride:
+                dense = dense and (not outer or outer == stride * size)
+                outer = stride
+                continue
+            dense = False
+            if stride:
                 terms.append((-stride, size - 1))
                 start += stride * (size - 1)
         elif not size:
-            return extent.offset, extent.offset, []
-    return start, stop + extent.itemsize, terms
+            return start, start, [], False
+    size = extent.itemsize
+    return start, stop + size, terms, dense and (not outer or outer == size)
+
+
+def _unravelled(extent: Extent, byte: int) -> tuple[int, ...]:
+    """The index of the element of a contiguous extent that holds a byte of its range."""
+    place = (byte - extent.offset) // extent.itemsize
+    index = []
+    for size in reversed(extent.shape):
+        place, digit = divmod(place, size)
+        index.append(digit)
+    return tuple(index[::-1])
 
 
 def meet_itself(extent: Extent, steps: int = STEPS) -> Shared | Undecided | None:
@@ -93,7 +114,7 @@ def meet_itself(extent: Extent, steps: int = STEPS) -> Shared | Undecided | None
 
 def index_at(extent: Extent, byte: int, steps: int = STEPS) -> tuple[int, ...] | None:
     """The index of an element that holds this byte of the storage, None when no element does."""
-    start, stop, terms = _reach(extent)
+    start, stop, terms, _ = _reach(extent)
     if not start <= byte < stop:
         return None
     found = solve([*terms, (1, extent.itemsize - 1)], byte - start, steps)
