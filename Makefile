@@ -1,6 +1,6 @@
 # Bare `make` lists the targets; each sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check rule bench docs clean
+.PHONY: help setup demo test check rule bench docs table clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -41,16 +41,22 @@ rule: $(READY) ## NAME=some-bad-pattern writes a new rule's file
 	@test -n "$(NAME)" || { echo 'make rule: say which, as in `make rule NAME=some-bad-pattern`' >&2; exit 2; }
 	$(BIN)/python -m tensafe.rules._skeleton $(NAME)
 
-bench: $(BENCH_READY) ## what `run` costs a training step, and how fast `check` reads
+bench: $(BENCH_READY) ## what `run` costs a training step, how fast `check` reads, what looking at memory costs
 	$(BIN)/python bench/run_overhead.py
 	$(BIN)/python bench/check_speed.py
+	$(BIN)/python bench/look_speed.py
 
 $(BENCH_READY): $(READY) requirements/bench.txt
 	@$(BIN)/python -m pip install -qq -r requirements/bench.txt
 	@touch $@
 
-docs: $(READY) ## docs/rules/*.md from the rules' own pages
+docs: $(READY) ## docs/rules and docs/ops from the rules' own pages and the table of operations
 	$(BIN)/python -m tensafe.rules._pages
+	$(BIN)/python -m tensafe.ops._pages
+
+table: $(READY) ## the table of operations from the installed torch: src/tensafe/ops/table.json
+	$(BIN)/python -m tensafe.ops.from_torch
+	$(BIN)/python -m tensafe.ops._pages
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

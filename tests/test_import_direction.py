@@ -100,7 +100,8 @@ def may_touch(module: str) -> bool:
     """Whether a module may import torch."""
     if module in TORCHLESS_MODULES:
         return False
-    return room_of(module) in TORCH_ROOMS or module in TORCH_MODULES
+    inside = any(module == allowed or module.startswith(f"{allowed}.") for allowed in TORCH_MODULES)
+    return room_of(module) in TORCH_ROOMS or inside
 
 
 def broken(text: str, module: str, is_package: bool = False) -> list[str]:

@@ -39,6 +39,12 @@ def test_where_rows_are_too_many_the_answer_is_right_or_a_bound(many: list[Exten
     assert found.shared_nbytes >= shared(many)
 
 
+def test_a_repeated_axis_does_not_fill_the_gaps() -> None:
+    extent = Extent(0, (2, 4, 2), (0, 5, 0), 1)  # 16 elements in a range of 16 bytes, 4 of them reached
+    assert not extent.is_dense
+    assert covered([extent]).nbytes == 4
+
+
 def test_very_many_rows_are_still_exact() -> None:
     columns = [Extent(4 * column, (10**7,), (40,), 4) for column in range(3)]
     found = covered(columns)

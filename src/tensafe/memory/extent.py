@@ -79,7 +79,10 @@ class Extent(NamedTuple):
     @property
     def is_dense(self) -> bool:
         """Whether it reaches every byte from `start` to `stop`, and each by one index alone."""
-        return not self.numel or (self.stop - self.start == self.nbytes and self.is_nested)
+        if not self.numel:
+            return True
+        repeats = any(size > 1 and not stride for size, stride in zip(self.shape, self.strides, strict=True))
+        return not repeats and self.is_nested and self.stop - self.start == self.nbytes
 
     @property
     def is_nested(self) -> bool:

@@ -1,64 +1,45 @@
-"""The operations tensafe knows, written by hand and checked against torch by running each (tests/ops)."""
+"""The operations that the static engine follows: the stored table, and by hand what it cannot say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from tensafe.ops.derived import not_writers, op_of, writers
 from tensafe.ops.op import Dtype, Gives, LayerOp, Op, Saves
+from tensafe.ops.stored import stored
 from tensafe.ops.words import words
 
-_SAVES: dict[Saves, str] = {
-    Saves.NOTHING: """
-        add sub rsub neg sum mean cumsum cat concat concatenate stack hstack vstack dstack flip roll
-        tril triu trace lerp sign floor ceil round trunc frac deg2rad rad2deg repeat
-        repeat_interleave tile interpolate pixel_shuffle pixel_unshuffle where masked_fill
-        index_select scatter_add one_hot embedding dropout alpha_dropout dropout1d dropout2d
-        dropout3d feature_dropout masked_scatter rot90 diff
-    """,
-    Saves.INPUT: """
-        log log2 log10 log1p sin cos asin acos atan sinh cosh asinh acosh atanh abs square erf erfc
-        erfinv lgamma digamma logit sinc nan_to_num angle elu selu celu leaky_relu gelu silu mish
-        softplus relu6 hardtanh hardswish hardsigmoid logsigmoid softshrink hardshrink glu softsign
-        normalize clamp clip clamp_min clamp_max gather avg_pool1d avg_pool2d avg_pool3d
-        adaptive_avg_pool2d max_pool1d max_pool2d max_pool3d adaptive_max_pool2d nll_loss
-        local_response_norm var layer_norm rms_norm group_norm batch_norm instance_norm nansum
-        nanmean masked_select take_along_dim
-    """,
-    Saves.INPUTS: """
-        mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits
-        maximum minimum fmax fmin atan2 fmod logaddexp grid_sample prelu bilinear conv1d conv2d
-        conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention cdist
-    """,
-    Saves.OUTPUT: """
-        exp exp2 expm1 sigmoid tanh sqrt rsqrt reciprocal relu tan softmax softmin log_softmax
-        inverse gumbel_softmax
-    """,
-    Saves.BOTH: "prod norm amax amin std logsumexp logcumsumexp cumprod pinverse median vector_norm det",
-    Saves.FACTORS: """
-        mul multiply matmul mm bmm mv dot inner outer einsum linear cross addmm addcmul baddbmm
-        addbmm tensordot kron
-    """,
-    Saves.DIVISOR: "div divide true_divide",
-    Saves.POWER: "pow",
-    Saves.SECOND: "kl_div",
-}
-
-_VIEWS = """
+# What the static engine follows by name; gives, saves and differentiable are the stored table's.
+_FOLLOWED = """
+    add sub rsub neg sum mean cumsum cat concat concatenate stack hstack vstack dstack flip roll
+    tril triu trace sign floor ceil round trunc frac deg2rad rad2deg repeat
+    repeat_interleave tile pixel_shuffle pixel_unshuffle where masked_fill
+    index_select scatter_add embedding masked_scatter rot90 diff
+    log log2 log10 log1p sin cos asin acos atan sinh cosh asinh acosh atanh abs square erf erfc
+    erfinv lgamma digamma logit sinc nan_to_num angle elu selu celu leaky_relu gelu silu mish
+    softplus relu6 hardtanh hardswish hardsigmoid logsigmoid softshrink hardshrink glu softsign
+    normalize gather avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool2d local_response_norm var
+    instance_norm nansum nanmean masked_select take_along_dim
+    mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits
+    maximum minimum fmax fmin atan2 fmod logaddexp grid_sample prelu bilinear conv1d conv2d
+    conv3d conv_transpose1d conv_transpose2d conv_transpose3d cdist
+    exp exp2 expm1 sigmoid tanh sqrt rsqrt reciprocal relu tan softmax softmin log_softmax
+    inverse gumbel_softmax scaled_dot_product_attention
+    prod norm amax amin std logsumexp logcumsumexp cumprod pinverse median vector_norm det
+    mul multiply matmul mm bmm mv dot div divide true_divide l1_loss sort topk clone
     view view_as detach transpose t permute squeeze unsqueeze expand expand_as narrow select chunk
     split tensor_split unbind diagonal movedim moveaxis swapaxes swapdims unfold as_strided
     unflatten broadcast_to real imag positive alias adjoint view_as_real view_as_complex hsplit
-    vsplit
-"""
-_EITHER = """
-    reshape flatten ravel contiguous to float double half bfloat16 cpu cuda type type_as reshape_as
-    squeeze_dims atleast_1d atleast_2d atleast_3d
+    vsplit atleast_1d atleast_2d atleast_3d
+    reshape flatten ravel contiguous to float double half bfloat16 cpu cuda type_as reshape_as
 """
 _BOOL = """
     eq ne lt le gt ge logical_and logical_or logical_not logical_xor isnan isinf isfinite isclose
     bool equal allclose isin signbit
 """
 _INTEGER = """
-    argmax argmin argsort nonzero argwhere randperm randint multinomial searchsorted bucketize
+    one_hot argmax argmin argsort nonzero argwhere randperm randint multinomial searchsorted bucketize
     bincount long int count_nonzero floor_divide randint_like histc int8 short tril_indices
     triu_indices
 """
@@ -68,25 +49,44 @@ _FRESH_CONSTANTS = """
     poisson normal empty_strided
 """
 
-# Written through the receiver, without a twin of the same name that computes out of place.
-WRITERS = words(
-    """
-    zero_ fill_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ geometric_ log_normal_
-    cauchy_ fill_diagonal_ index_fill_ index_copy_ index_put_ index_add_ masked_fill_
-    masked_scatter_ put_ scatter_ scatter_add_ scatter_reduce_ clamp_ clip_ lerp_ addcmul_ addcdiv_
-    map_ nan_to_num_ sign_ neg_ floor_ ceil_ round_ trunc_ add_ sub_ subtract_ tril_ triu_ cumsum_
-    eq_ ne_ lt_ le_ gt_ ge_ remainder_ fmod_ floor_divide_ logical_and_ logical_or_ logical_not_
-    renorm_ addmm_ baddbmm_ addmv_ index_reduce_ dropout_ xlogy_ hypot_
-    """
+# What the table cannot say in the engine's few words, or says of other cases than people mean.
+_BY_HAND: tuple[tuple[str, Op, str], ...] = (
+    (
+        "no operation of its own: a cast to a type that is named",
+        Op("", gives=Gives.EITHER),
+        "type squeeze_dims",
+    ),
+    (
+        "a copy while training, which is when a graph is recorded; what is kept is the mask",
+        Op(""),
+        "dropout alpha_dropout dropout1d dropout2d dropout3d feature_dropout",
+    ),
+    (
+        "products that run others: each keeps the factors whose fellows need a gradient, as mul does",
+        Op("", saves=Saves.FACTORS),
+        "inner outer einsum linear cross addmm addcmul baddbmm addbmm tensordot kron",
+    ),
+    (
+        "the weights or bounds that are kept too are mostly constants: the input is what people write to",
+        Op("", saves=Saves.INPUT),
+        "layer_norm rms_norm group_norm batch_norm clamp clip clamp_min clamp_max nll_loss conv",
+    ),
+    (
+        "keeps the indices too, which nobody holds unless asked for",
+        Op("", saves=Saves.INPUT),
+        "max_pool1d max_pool2d max_pool3d adaptive_max_pool2d",
+    ),
+    ("keeps the input only in a mode that is not the default", Op(""), "interpolate lerp cross_entropy"),
+    ("keep what the static engine tells by the missing dimension", Op(""), "max min"),
+    ("by its second argument: see Saves.POWER", Op("", saves=Saves.POWER), "pow"),
+    ("log_target decides; the target is kept in either case", Op("", saves=Saves.SECOND), "kl_div"),
 )
 
-# End in an underscore and write no element.
-NOT_WRITERS = words(
-    """
-    requires_grad_ detach_ share_memory_ t_ transpose_ squeeze_ unsqueeze_ swapaxes_ swapdims_
-    rename_ as_strided_ resize_ resize_as_ set_ retain_grad_ zero_grad_ apply_ unfold_
-    """
-)
+# Written through the receiver; `map_` calls a Python function, and is no operation of the table.
+WRITERS = writers(stored()) | words("map_")
+
+# End in an underscore and write no element; the last few belong to Python, or to modules and optimizers.
+NOT_WRITERS = not_writers(stored()) | words("rename_ share_memory_ retain_grad_ zero_grad_ apply_ unfold_")
 
 # Methods of tensors that neither arrays, containers nor strings have: proof that the receiver is a tensor.
 TENSOR_METHODS = words(
@@ -102,21 +102,17 @@ TENSOR_METHODS = words(
 
 
 def _rows() -> Iterator[Op]:
-    for saves, names in _SAVES.items():
-        yield from (Op(name, saves=saves) for name in words(names))
-    yield from (Op(name, gives=Gives.VIEW) for name in words(_VIEWS))
-    yield from (Op(name, gives=Gives.EITHER) for name in words(_EITHER))
+    table = stored()
+    yield from (op_of(name, table) for name in words(_FOLLOWED))
+    for _, op, names in _BY_HAND:
+        yield from (replace(op, name=name) for name in words(names))
+    # element types are not in the schemas
     yield from (Op(name, dtype=Dtype.BOOL, differentiable=False) for name in words(_BOOL))
     yield from (Op(name, dtype=Dtype.INTEGER, differentiable=False) for name in words(_INTEGER))
     yield from (Op(name, differentiable=False) for name in words(_FRESH_CONSTANTS))
-    yield Op("clone")
-    yield Op("detach", gives=Gives.VIEW, differentiable=False)
 
 
 OPS: dict[str, Op] = {op.name: op for op in _rows()}
-for _name in ("cross_entropy", "l1_loss", "max", "min", "sort", "topk"):
-    OPS[_name] = Op(_name)
-OPS["conv"] = Op("conv", saves=Saves.INPUT)
 
 _LAYERS_BY_OP = """
     relu ReLU
