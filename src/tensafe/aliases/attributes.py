@@ -1,0 +1,75 @@
+"""An object's own attributes, read without running any of its code: no property, no `__getattr__`."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+Read = Callable[[object], dict[str, Any]]
+
+_readers: dict[type, Read | None] = {}
+_MRO: Any = type.__dict__["__mro__"]
+_NAMESPACE: Any = type.__dict__["__dict__"]
+
+
+def mro_of(kind: type) -> tuple[type, ...]:
+    """The classes of a type, whatever its metaclass says."""
+    return tuple(_MRO.__get__(kind))
+
+
+def namespace_of(kind: type) -> Any:
+    """The class dictionary."""
+    return _NAMESPACE.__get__(kind)
+
+
+def has_attributes(kind: type) -> bool:
+    """Whether objects of this type have a `__dict__` or slots."""
+    return _reader(kind) is not None
+
+
+def attributes_of(value: object) -> dict[str, Any]:
+    """Attributes in `__dict__` and in slots; unset slots are left out."""
+    reader = _reader(type(value))
+    return {} if reader is None else reader(value)
+
+
+def forget_types() -> None:
+    """Drop what was learned of types, so that none is kept alive."""
+    _readers.clear()
+
+
+def _reader(kind: type) -> Read | None:
+    if kind not in _readers:
+        _readers[kind] = _make_reader(kind)
+    return _readers[kind]
+
+
+def _make_reader(kind: type) -> Read | None:
+    own: Any = None
+    slots: list[tuple[str, Any]] = []
+    for place in mro_of(kind):
+        if place is object:
+            continue
+        names = namespace_of(place)
+        found = names.get("__dict__")
+        if own is None and type(found) in (types.GetSetDescriptorType, types.MemberDescriptorType):
+            own = found
+        slots += [
+            (name, slot)
+            for name, slot in names.items()
+            if type(slot) is types.MemberDescriptorType and name != "__dict__"
+        ]
+    if own is None and not slots:
+        return None
+
+    def read(value: object) -> dict[str, Any]:
+        attributes = dict(own.__get__(value)) if own is not None else {}
+        for name, slot in slots:
+            try:
+                attributes.setdefault(name, slot.__get__(value))
+            except AttributeError:  # the slot is unset
+                continue
+        return attributes
+
+    return read

@@ -1,0 +1,1 @@
+"""Tests of what live objects share, keep alive, and let one write."""
