@@ -10,7 +10,7 @@ from tensafe.memory.extent import Extent
 from tensafe.memory.overlap import meet
 
 MOST_RUNS = 200_000
-"""Runs of bytes that are listed one by one for a group of extents that reach into each other."""
+"""Runs of bytes that one call lists one by one, over all groups of extents that reach into each other."""
 MOST_PAIRS = 500
 
 Run = tuple[int, int]
@@ -32,7 +32,11 @@ def covered(extents: Iterable[Extent], most_runs: int = MOST_RUNS) -> Covered:
 
     Work is bounded by `most_runs`: beyond it, an answer that cannot be had from whole extents is not `exact`.
     """
-    parts = [_cover_group(group, most_runs) for group in groups(extents)]
+    parts = []
+    for group in groups(extents):
+        part = _cover_group(group, most_runs)
+        most_runs -= len(part.runs) if len(part.runs) > 1 else 0
+        parts.append(part)
     return Covered(
         sum(part.nbytes for part in parts),
         sum(part.shared_nbytes for part in parts),

@@ -1,0 +1,1 @@
+"""Checkpoints read without being executed, and rewritten without dead bytes."""

@@ -1,0 +1,1 @@
+"""Pickles as symbols: what they would import and build, told without doing it."""

@@ -1,0 +1,1 @@
+"""A checkpoint written again without its dead bytes."""
