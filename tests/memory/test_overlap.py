@@ -336,3 +336,78 @@ def test_the_oracle_itself() -> None:
 
     assert byte_set(Extent(3, (2,), (-2,), 1)) == {3, 1}
     assert is_self_overlapping(Extent(0, (2,), (0,), 1))
+
+
+def test_while_a_program_is_traced() -> None:
+    answers: list[bool] = []
+
+    def see(x: torch.Tensor) -> torch.Tensor:
+        answers.append(overlap(x, x[1:]) is not None and overlap(x[:1], x[1:]) is None)
+        return x + 1
+
+    traced = torch.jit.trace(see, torch.zeros(3))
+    assert answers == [True] * len(answers)
+    assert answers
+    assert "aten::size" not in str(traced.graph), "our own questions are not recorded"
+
+
+def test_symbolic_sizes_are_refused_and_not_fixed() -> None:
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    shapes = ShapeEnv()
+    x = FakeTensorMode(shape_env=shapes).from_tensor(torch.zeros(5, 4))
+    known = len(shapes.guards)
+    with pytest.raises(TensafeError, match="its sizes are symbolic"):
+        overlap(x, x)
+    assert len(shapes.guards) == known
+
+
+class Hollow(torch.Tensor):
+    """A wrapper subclass that does not say what it holds."""
+
+    inner: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, inner: torch.Tensor) -> Hollow:
+        new = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+        new.inner = inner
+        return new  # type: ignore[no-any-return]
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise AssertionError(f"{function} was run")
+
+
+class Lying(Holder):
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        raise ValueError("not today")
+
+
+def test_wrappers_that_say_nothing_or_fail() -> None:
+    x = torch.arange(6.0)
+    found = overlap(Hollow(x), x[5:])
+    assert isinstance(found, Overlap)
+    assert found.a.part == "inner"
+    assert "is in a.inner[5] and in b[0]" in str(found)
+    with pytest.raises(TensafeError, match="__tensor_flatten__ of Lying raised ValueError"):
+        overlap(Lying(x), x)
+
+
+class Asked(np.ndarray):  # type: ignore[type-arg]
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(f"{name} was asked")
+
+
+def test_array_subclasses_and_strided_tricks() -> None:
+    x = np.zeros(8)
+    quiet = x.view(Asked)
+    assert overlap(quiet, x[7:]) is not None
+    windows = np.lib.stride_tricks.sliding_window_view(np.zeros(1000, dtype="f4"), 500)
+    found = overlap(windows, windows[0])
+    assert isinstance(found, Overlap)
+    assert found.storage_nbytes == 4000
+    repeated = np.lib.stride_tricks.as_strided(np.zeros(4), (10**6,), (0,))
+    found = overlap(repeated)
+    assert isinstance(found, Overlap)
+    assert found.storage_nbytes == 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from tensafe.errors import TensafeError
 from tensafe.memory import Extent, Part, Shared, Undecided, from_numpy, meet, meet_itself
@@ -25,8 +25,8 @@ class Side(NamedTuple):
     part: str = ""  # "values" of a sparse tensor, "_local_tensor" of a DTensor; "" for the tensor itself
 
     def __str__(self) -> str:
-        index = ", ".join(map(str, self.element)) or "()"
-        return f"{self.part}[{index}]"
+        part = f".{self.part}" if self.part else ""
+        return f"{part}[{', '.join(map(str, self.element)) or '()'}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,7 @@ def overlap(a: Memory, b: Memory = _ITSELF, *, steps: int = STEPS) -> Overlap | 
     """
     if b is _ITSELF:
         return _overlap_itself(a, steps)
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+    if _is_tensor(a) and _is_tensor(b):
         from tensafe.memory import from_torch
 
         pair = from_torch.pair_of(a, b)
@@ -110,8 +109,7 @@ def parts_of(value: object) -> list[Part]:
     """The strided pieces of a tensor or an array; raises `TensafeError` for other things."""
     if from_numpy.is_array(value):
         return from_numpy.parts_of(value)
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
+    if _is_tensor(value):
         from tensafe.memory import from_torch
 
         try:
@@ -119,6 +117,12 @@ def parts_of(value: object) -> list[Part]:
         except from_torch.NoStorageError as error:
             raise TensafeError(f"cannot say what shares its memory: {error}") from None
     raise TensafeError(f"a tensor or a NumPy array is needed, not {_article(type(value).__name__)}")
+
+
+def _is_tensor(value: object) -> TypeGuard[torch.Tensor]:
+    """By the type: an object's `__class__` may be code of the program."""
+    torch = sys.modules.get("torch")
+    return torch is not None and issubclass(type(value), torch.Tensor)
 
 
 def _article(name: str) -> str:

@@ -40,7 +40,7 @@ def pair_of(a: torch.Tensor, b: torch.Tensor) -> tuple[Extent, Extent, int] | No
     addresses, and a byte that both reach is not yet an answer: the devices may differ, or both be lazy
     clones.
     """
-    if type(a) not in PLAIN or type(b) not in PLAIN or torch._C._len_torch_function_stack():
+    if type(a) not in PLAIN or type(b) not in PLAIN or torch._C._len_torch_function_stack() or _is_traced():
         return None
     try:
         if a.is_nested or b.is_nested:
@@ -89,14 +89,23 @@ def address_of(tensor: torch.Tensor) -> int | None:
 
 @contextlib.contextmanager
 def unwatched() -> Iterator[None]:
-    """Dispatch modes of the program do not see what is called inside."""
+    """Dispatch modes and a tracer of the program do not see what is called inside."""
     from torch.utils._python_dispatch import _disable_current_modes
 
-    if not torch._C._len_torch_dispatch_stack():
-        yield
-        return
-    with _disable_current_modes():
-        yield
+    tracer = torch._C._get_tracing_state()
+    with _disable_current_modes() if torch._C._len_torch_dispatch_stack() else contextlib.nullcontext():
+        if tracer is not None:
+            torch._C._set_tracing_state(None)  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            if tracer is not None:
+                torch._C._set_tracing_state(tracer)  # type: ignore[attr-defined]
+
+
+def _is_traced() -> bool:
+    """Whether `torch.jit.trace` records, for which sizes are tensors."""
+    return torch._C._get_tracing_state() is not None
 
 
 def _addressed(tensor: torch.Tensor) -> Extent:
@@ -120,6 +129,7 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     return (
         type(tensor) in PLAIN
         and not torch._C._len_torch_function_stack()
+        and not _is_traced()
         and tensor.layout is torch.strided
         and not tensor.is_nested
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
@@ -146,10 +156,10 @@ def _unwrapped(tensor: torch.Tensor) -> torch.Tensor:
 
 def _components(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]] | None:
     """The tensors that this one is made of; None when it is strided itself."""
-    if type(tensor) not in PLAIN and hasattr(type(tensor), "__tensor_flatten__"):
-        names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]
-        held = [(name, getattr(tensor, name)) for name in names]
-        return [(name, one) for name, one in held if isinstance(one, torch.Tensor)]
+    if type(tensor) not in PLAIN:
+        held = _held(tensor)
+        if held is not None:
+            return held
     layout = tensor.layout
     if tensor.is_nested:
         return [("values", tensor.values())]
@@ -163,6 +173,29 @@ def _components(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]] | None:
         return [*_indices(tensor, "ccol_indices", "row_indices"), ("values", tensor.values())]
     name = str(layout).removeprefix("torch.")
     raise NoStorageError(f"a tensor of layout {name} keeps its memory to itself")
+
+
+def _held(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]] | None:
+    """What a wrapper subclass holds: by its own word, or, where its own memory is none, in its attributes."""
+    if hasattr(type(tensor), "__tensor_flatten__"):
+        try:
+            names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]
+            held = [(str(name), getattr(tensor, name)) for name in names]
+        except Exception as error:
+            reason = f"__tensor_flatten__ of {type(tensor).__name__} raised {type(error).__name__}"
+            raise NoStorageError(f"{reason}, so that what it holds is not known") from None
+        return [(name, one) for name, one in held if isinstance(one, torch.Tensor)]
+    if not _is_hollow(tensor):
+        return None
+    return [(name, one) for name, one in vars(tensor).items() if isinstance(one, torch.Tensor)] or None
+
+
+def _is_hollow(tensor: torch.Tensor) -> bool:
+    """Whether it promises elements and has no byte (`_make_wrapper_subclass`)."""
+    if tensor.layout is not torch.strided or is_copy_on_write(tensor):
+        return False
+    storage = _storage(tensor)
+    return storage.device.type != "meta" and bool(storage.nbytes()) and address_of(tensor) is None
 
 
 def _indices(tensor: torch.Tensor, *names: str) -> list[tuple[str, torch.Tensor]]:
@@ -181,10 +214,12 @@ def _strided(tensor: torch.Tensor, name: str) -> Part:
 
 def _whole_extent(tensor: torch.Tensor) -> Extent:
     """The extent of any strided tensor; a subclass may not answer for its own sizes."""
-    size = torch.Tensor.element_size(tensor)
-    strides = tuple(int(stride) * size for stride in torch.Tensor.stride(tensor))
-    offset = int(torch.Tensor.storage_offset(tensor)) * size
-    return Extent(offset, tuple(map(int, torch.Tensor.size(tensor))), strides, size)
+    numbers = (torch.Tensor.storage_offset(tensor), *torch.Tensor.size(tensor), *torch.Tensor.stride(tensor))
+    if any(type(number) is not int for number in numbers):
+        raise NoStorageError("its sizes are symbolic, and asking for them would fix them")
+    offset, whole = numbers[0], numbers[1:]
+    shape, strides = whole[: len(whole) // 2], whole[len(whole) // 2 :]
+    return Extent(offset, shape, strides, 1).scaled(torch.Tensor.element_size(tensor))
 
 
 def _storage(tensor: torch.Tensor) -> torch.UntypedStorage:
