@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 import tensafe
+from tensafe.report.html import memory_page
 
 MATRIX = torch.zeros(1000, 10)
 PAIRS = {
@@ -58,7 +59,7 @@ def many(count: int, rounds: int) -> None:
         tensafe.memory_map(tree)
         mapped.append(time.perf_counter() - begun)
     begun = time.perf_counter()
-    size = len(tensafe.memory_map(tree).to_html())
+    size = len(memory_page(tensafe.memory_map(tree)))
     page = time.perf_counter() - begun
     print(f"memory_map of {count:,} tensors: {median(mapped):.3f} s (asking each: {asked:.3f} s)")
     print(f"its page: {page:.3f} s, {size / 1e6:.1f} MB")

@@ -1,4 +1,4 @@
-"""What `tensafe run` costs a training step: plain, anomaly mode and tensafe take turns, burst by burst.
+"""What `tensafe run` and `safe_inplace()` cost a training step: they and plain take turns, burst by burst.
 
 All workers of a workload live at once and wait; one at a time is told to train for a moment, so that a slow
 phase of the machine meets all of them alike. A ratio is the median, over the rounds, of a burst's time to the
@@ -23,8 +23,12 @@ from statistics import median
 
 BENCH = Path(__file__).parent
 BURST = 0.15  # seconds of plain training that a burst should take
-REACH = {"mlp": 1.5, "conv": 1.1, "transformer": 1.1}
-PLAIN, AGAIN, ANOMALY, TENSAFE = "plain", "plain again", "anomaly mode", "tensafe run"
+PLAIN, AGAIN, ANOMALY, TENSAFE, SAFE = "plain", "plain again", "anomaly mode", "tensafe run", "safe_inplace"
+REACH = {
+    "mlp": {TENSAFE: 1.5, SAFE: 1.2},
+    "conv": {TENSAFE: 1.1, SAFE: 1.03},
+    "transformer": {TENSAFE: 1.1, SAFE: 1.03},
+}
 PAUSE = 0.02  # seconds; OpenMP's threads of the last worker spin for a while before they sleep
 
 
@@ -62,6 +66,8 @@ def command(mode: str, workload: str, options: list[str], scratch: Path) -> list
     script = [str(BENCH / "step_worker.py"), workload, *options]
     if mode == ANOMALY:
         return [sys.executable, *script, "--anomaly"]
+    if mode == SAFE:
+        return [sys.executable, *script, "--safe-inplace"]
     if mode == TENSAFE:
         record = ["--format", "json", "--output", str(scratch / f"{workload}.json")]
         return [sys.executable, "-m", "tensafe", "run", *record, *script]
@@ -111,7 +117,7 @@ def generation(workload: str, modes: list[str], options: list[str], rounds: int)
 def row(workload: str, name: str, bursts: list[float], plain: list[float]) -> str:
     ratios = sorted(mine / its for mine, its in zip(bursts, plain, strict=True))
     low, high = ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]
-    reach = f"  reach {REACH[workload]:.2f}x" if name == TENSAFE else ""
+    reach = f"  reach {REACH[workload][name]:.2f}x" if name in REACH[workload] else ""
     return (
         f"{workload:12} {name:13} {median(bursts) * 1000:8.2f} ms"
         f"  {median(ratios):5.2f}x  ({low:.2f} to {high:.2f}){reach}"
@@ -134,7 +140,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--restarts", type=int, default=5)
     parser.add_argument("--workloads", default=",".join(REACH), help="some of %(default)s")
-    parser.add_argument("--modes", default=f"{AGAIN},{ANOMALY},{TENSAFE}", help="some of %(default)s")
+    parser.add_argument("--modes", default=f"{AGAIN},{ANOMALY},{TENSAFE},{SAFE}", help="some of %(default)s")
     parser.add_argument(
         "--cpu-time", action="store_true", help="one thread and its CPU time, on a busy machine"
     )

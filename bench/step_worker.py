@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import nn
@@ -79,6 +80,7 @@ def main() -> None:
     parser.add_argument(
         "--anomaly", action="store_true", help="under torch.autograd.set_detect_anomaly(True)"
     )
+    parser.add_argument("--safe-inplace", action="store_true", help="inside tensafe.safe_inplace()")
     parser.add_argument("--cpu-time", action="store_true", help="one thread, and the time it had a core")
     args = parser.parse_args()
     if args.cpu_time:
@@ -87,8 +89,15 @@ def main() -> None:
     torch.manual_seed(0)
     torch.autograd.set_detect_anomaly(args.anomaly)
     step = WORKLOADS[args.workload]()
-    for line in sys.stdin:
-        print(seconds(step, int(line), clock), flush=True)
+    with safe_inplace() if args.safe_inplace else nullcontext():
+        for line in sys.stdin:
+            print(seconds(step, int(line), clock), flush=True)
+
+
+def safe_inplace() -> AbstractContextManager[object]:
+    import tensafe
+
+    return tensafe.safe_inplace()
 
 
 if __name__ == "__main__":

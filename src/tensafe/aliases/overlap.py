@@ -86,15 +86,15 @@ def overlap(a: Memory, b: Memory = _ITSELF, *, steps: int = STEPS) -> Overlap | 
     if b is _ITSELF:
         return _overlap_itself(a, steps)
     if _is_tensor(a) and _is_tensor(b):
-        from tensafe.memory import from_torch
+        from tensafe.memory.from_torch import described, pair_of, same_storage
 
-        pair = from_torch.pair_of(a, b)
+        pair = pair_of(a, b)
         if pair is not None:
             found = meet(pair[0], pair[1], steps)
             if not isinstance(found, Shared):
                 return found
-            if from_torch.same_storage(a, b):
-                return _told_in_units(found, pair, from_torch.described(a))
+            if same_storage(a, b):
+                return _told_in_units(found, pair, described(a))
     undecided = None
     for ours in parts_of(a):
         for theirs in parts_of(b):

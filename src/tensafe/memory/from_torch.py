@@ -12,6 +12,9 @@ from tensafe.memory.extent import Extent
 from tensafe.memory.part import Part
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
+_function_modes = torch._C._len_torch_function_stack
+_tracer = torch._C._get_tracing_state
+_new = tuple.__new__
 COMPRESSED_ROWS = (torch.sparse_csr, torch.sparse_bsr)
 COMPRESSED_COLUMNS = (torch.sparse_csc, torch.sparse_bsc)
 
@@ -40,15 +43,18 @@ def pair_of(a: torch.Tensor, b: torch.Tensor) -> tuple[Extent, Extent, int] | No
     addresses, and a byte that both reach is not yet an answer: the devices may differ, or both be lazy
     clones.
     """
-    if type(a) not in PLAIN or type(b) not in PLAIN or torch._C._len_torch_function_stack() or _is_traced():
+    if type(a) not in PLAIN or type(b) not in PLAIN or _function_modes() or _tracer() is not None:
         return None
     try:
         if a.is_nested or b.is_nested:
             return None
-        if not same_storage(a, b):
+        if a.untyped_storage() is not b.untyped_storage():
             return _addressed(a), _addressed(b), 1
         size = a.itemsize
-        return (_elements(a), _elements(b), size) if size == b.itemsize else (_extent(a), _extent(b), 1)
+        if size == b.itemsize:
+            first = _new(Extent, (a.storage_offset(), a.shape, a.stride(), 1))
+            return first, _new(Extent, (b.storage_offset(), b.shape, b.stride(), 1)), size
+        return _extent(a), _extent(b), 1
     except (NotImplementedError, RuntimeError, AttributeError):  # no storage, strides or `const_data_ptr`
         return None
 
@@ -89,10 +95,10 @@ def address_of(tensor: torch.Tensor) -> int | None:
 
 @contextlib.contextmanager
 def unwatched() -> Iterator[None]:
-    """Dispatch modes and a tracer of the program do not see what is called inside."""
+    """Dispatch modes and a tracer of the program (`torch.jit.trace`) do not see what is called inside."""
     from torch.utils._python_dispatch import _disable_current_modes
 
-    tracer = torch._C._get_tracing_state()
+    tracer = _tracer()
     with _disable_current_modes() if torch._C._len_torch_dispatch_stack() else contextlib.nullcontext():
         if tracer is not None:
             torch._C._set_tracing_state(None)  # type: ignore[attr-defined]
@@ -103,11 +109,6 @@ def unwatched() -> Iterator[None]:
                 torch._C._set_tracing_state(tracer)  # type: ignore[attr-defined]
 
 
-def _is_traced() -> bool:
-    """Whether `torch.jit.trace` records, for which sizes are tensors."""
-    return torch._C._get_tracing_state() is not None
-
-
 def _addressed(tensor: torch.Tensor) -> Extent:
     """The extent of a tensor by its address, without making a copy-on-write tensor take its own copy."""
     size = tensor.itemsize
@@ -115,21 +116,18 @@ def _addressed(tensor: torch.Tensor) -> Extent:
     return Extent(first, tensor.shape, tuple([stride * size for stride in tensor.stride()]), size)
 
 
-def _elements(tensor: torch.Tensor) -> Extent:
-    """The extent of a tensor counted in elements."""
-    return Extent(cast(int, tensor.storage_offset()), tensor.shape, tensor.stride(), 1)
-
-
 def _extent(tensor: torch.Tensor) -> Extent:
-    return _elements(tensor).scaled(tensor.itemsize)
+    return Extent(cast(int, tensor.storage_offset()), tensor.shape, tensor.stride(), 1).scaled(
+        tensor.itemsize
+    )
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
     """Whether it can be asked directly: no subclass, no wrapper, no mode that would see the questions."""
     return (
         type(tensor) in PLAIN
-        and not torch._C._len_torch_function_stack()
-        and not _is_traced()
+        and not _function_modes()
+        and _tracer() is None
         and tensor.layout is torch.strided
         and not tensor.is_nested
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)

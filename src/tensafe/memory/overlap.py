@@ -46,10 +46,40 @@ def meet(a: Extent, b: Extent, steps: int = STEPS) -> Shared | Undecided | None:
     if a_dense and b_dense:
         byte = a_start if a_start > b_start else b_start
         return Shared(byte, _unravelled(a, byte), _unravelled(b, byte))
+    found = _at_a_start(a, b, a_start, b_start)
+    if found is not None:
+        return found
     try:
         return _search(a, b, a_start, b_start, a_terms, b_terms, steps)
     except OutOfStepsError:
         return Undecided(f"not within {steps} steps")
+
+
+def _at_a_start(a: Extent, b: Extent, a_start: int, b_start: int) -> Shared | None:
+    """The first byte of one where the other has it, too: the usual answer, found without a search."""
+    if a_start > b_start:
+        index = _digits(b, a_start)
+        return None if index is None or a_start != a.offset else Shared(a_start, (0,) * len(a.shape), index)
+    index = _digits(a, b_start)
+    return None if index is None or b_start != b.offset else Shared(b_start, index, (0,) * len(b.shape))
+
+
+def _digits(extent: Extent, byte: int) -> tuple[int, ...] | None:
+    """The index of an element that holds a byte, if taking each axis as far as it goes leads there."""
+    rest = byte - extent.offset
+    if rest < 0:
+        return None
+    index = []
+    for size, stride in zip(extent.shape, extent.strides, strict=True):
+        if stride <= 0 or size < 2:
+            index.append(0)
+            continue
+        digit = rest // stride
+        if digit >= size:
+            digit = size - 1
+        index.append(digit)
+        rest -= digit * stride
+    return tuple(index) if rest < extent.itemsize else None
 
 
 def _reach(extent: Extent) -> tuple[int, int, list[Term], bool]:
