@@ -17,6 +17,7 @@ BUGS = {
     "early_stopping": ("live-reference-snapshot", "best_weights = model.state_dict()"),
     "masked_targets": ("lost-write", "targets[targets == PAD].fill_(IGNORED)"),
 }
+WITHOUT_A_BUG_TO_NAME = {"look_at_memory", "save_a_slice"}  # shown in the README
 
 
 def bug(name: str) -> tuple[str, int]:
@@ -27,7 +28,7 @@ def bug(name: str) -> tuple[str, int]:
 
 
 def test_every_example_has_its_bug_here() -> None:
-    assert sorted(BUGS) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
+    assert {*BUGS, *WITHOUT_A_BUG_TO_NAME} == {path.stem for path in EXAMPLES.glob("*.py")}
 
 
 @pytest.mark.parametrize("name", BUGS)
