@@ -69,10 +69,38 @@ def test_a_list_holds_its_kind(
     assert outside not in names
 
 
-def test_two_options_list_what_is_both(capsys: pytest.CaptureFixture[str]) -> None:
-    names = [line.split()[0] for line in told(capsys, "--views", "--cuts").splitlines()]
-    assert "detach" in names
-    assert "t" not in names
+def test_two_options_list_what_is_in_either(capsys: pytest.CaptureFixture[str]) -> None:
+    names = {line.split("  ")[0] for line in told(capsys, "--views", "--in-place").splitlines()}
+    assert {"transpose", "add_"} <= names
+    assert not {"add", "exp"} & names
+
+
+@pytest.mark.parametrize("argv", [("-x",), ("--", "-x"), ("-x", "--format", "text"), ("--format=text", "-y")])
+def test_a_minus_is_an_operation_and_no_option(
+    argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told(capsys, *argv).startswith("neg(x)")
+
+
+def test_an_assignment_with_minus_is_no_option_either(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "-=").startswith("sub_(x")
+
+
+def test_an_option_that_does_not_exist_is_still_told() -> None:
+    with pytest.raises(TensafeError, match="unrecognized arguments: --nonsense"):
+        carry_out(["--nonsense"])
+
+
+def test_several_operations_are_told_in_turn_and_in_all(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = told(capsys, "x.detach().clone()").splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["x.detach().clone()", ".detach()", ".clone()", "in"]
+    assert "a copy: memory of its own; writes nothing; cut" in lines[3]
+
+
+def test_several_operations_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    data = json.loads(told(capsys, "x.data[0] = 1", "--format", "json"))
+    assert data["in_all"].startswith("writes x, uncounted")
+    assert [one["row"]["name"] for one in data["steps"]] == ["x.data", "x[i] = v"]
 
 
 def test_json_is_the_row(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,12 +26,12 @@ FOUND = {
     "aten.add.Tensor": "add",
     "x[mask]": "x[mask]",
     "images[labels > 3]": "x[mask]",
-    "batch[idx]": "x[index]",
-    "x[i]": "x[0]",
+    "batch[idx]": "x[key]",
+    "x[i]": "x[key]",
     "x[:, 2:5]": "x[1:3]",
     "x[[1, 2]]": "x[[0, 2]]",
     "x[mask] = 0": "x[mask] = v",
-    "x[idx] += 1": "x[mask] += v",
+    "x[idx] += 1": "x[key] += v",
     "x[2:4] = y": "x[i] = v",
     "x[mask][0] = 1": "x[mask][0] = v",
     "x[0][1] = 2": "x[0][1] = v",
@@ -41,7 +41,7 @@ FOUND = {
     "~": "bitwise_not",
     "x @ y": "matmul",
     "__getitem__": "x[key]",
-    "__setitem__": "x[i] = v",
+    "__setitem__": "x[key] = v",
     "__iadd__": "add_",
     "__radd__": "add",
     "Tensor.__matmul__": "matmul",
@@ -64,6 +64,53 @@ FOUND = {
     "torch.special.expit": "special_expit",
     "F.relu(x, inplace=True)": "relu_",
     "_unsafe_view": "_unsafe_view",
+    "-x": "neg",
+    "+x": "positive",
+    "x+y": "add",
+    "loss * 2": "mul",
+    "x ** 2": "pow",
+    "2 ** x": "pow",
+    "2 * x": "mul",
+    "1 - x": "rsub",
+    "1 / x": "2 / x",
+    "x // 2": "floor_divide",
+    "x % 2": "remainder",
+    "x > 0": "gt",
+    "x *= 2": "mul_",
+    "x **= 2": "pow_",
+    "x @= w": "x @= y",
+    "@=": "x @= y",
+    "out=": "out=",
+    "x = x.clone()": "clone",
+    "linalg.svd": "linalg_svd",
+    "linalg.cholesky": "linalg_cholesky",
+    "torch.linalg.svd": "linalg_svd",
+    "torch.svd": "svd",
+    "fft.fft": "fft_fft",
+    "torch.autograd.grad": "torch.autograd.grad(y, x)",
+    "torch.func.grad": "torch.func.grad(f)(x)",
+    ".grad": "x.grad",
+    "math.sqrt": "float(x)",
+    "math.sqrt(x)": "float(x)",
+    "torch.where(cond)": "torch.where(condition)",
+    "torch.where(a, b, c)": "where",
+    "np.array": "np.array(x)",
+    "numpy.array(x)": "np.array(x)",
+    "np.asarray": "x.numpy()",
+    "nn.ReLU": "relu",
+    "torch.nn.ReLU()": "relu",
+    "nn.ReLU(inplace=True)": "relu_",
+    "nn.Linear(3, 4)(x)": "linear",
+    "Linear": "linear",
+    "nn.init.zeros_": "torch.nn.init.zeros_(x)",
+    "torch.nn.init.xavier_uniform_": "torch.nn.init.zeros_(x)",
+    "clip_grad_norm_": "torch.nn.utils.clip_grad_norm_(parameters)",
+    "net.zero_grad()": "optimizer.zero_grad()",
+    "self.net.load_state_dict(sd)": "model.load_state_dict(state)",
+    "len(x)": "x.shape",
+    "zero_grad": "optimizer.zero_grad()",
+    "optimizer.zero_grad()": "optimizer.zero_grad()",
+    "model.load_state_dict(state)": "model.load_state_dict(state)",
 }
 
 
@@ -95,6 +142,21 @@ def test_what_is_no_name_is_told_in_one_line(name: str) -> None:
 @pytest.mark.parametrize("name", ["x[", "x[]", "x[[[[", "x[0]]"])
 def test_broken_indexing_is_taken_for_some_indexing(name: str) -> None:
     assert all(row.startswith("x[") for row in rows_named(name, stored()))
+
+
+@pytest.mark.parametrize("name", ['params["w"]', 'x["a"]', "x[1.5]", "x[{0}]", "x[1:2.5]", "x[0, 'a']"])
+def test_a_key_that_indexes_no_tensor_is_told_so(name: str) -> None:
+    with pytest.raises(UnknownOperationError, match="no operation on a tensor") as caught:
+        rows_named(name, stored())
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["np.sqrt", "math.nonsense", "torch.autograd.nonsense", "torch.nn.utils.grad"]
+)
+def test_a_function_of_a_module_is_no_method_by_the_same_last_name(name: str) -> None:
+    with pytest.raises(UnknownOperationError):
+        rows_named(name, stored())
 
 
 # Public functions of torch that are not about tensors' memory: settings, types, tracing, control flow.

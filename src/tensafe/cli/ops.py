@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 from tensafe.cli.options import Parser
 
 if TYPE_CHECKING:
+    from tensafe.ops.reading import Reading
     from tensafe.ops.row import Row
+    from tensafe.ops.stored import Stored
     from tensafe.report.style import Line
 
 EPILOG = """\
-NAME is any spelling: reshape, Tensor.reshape, torch.reshape, F.relu, aten::add_.Tensor, 'x[mask]', '+=', .T
+NAME is any spelling: reshape, Tensor.reshape, torch.reshape, F.relu, aten::add_.Tensor, 'x[mask]', '+=', .T;
+or several operations in turn: 'x.detach().clone()', 'x[mask].zero_()', 'x.data[0] = 1'.
+Of several lists, what is in any of them is listed.
 """
 LISTS = {
     "views": "results that look into an argument's memory",
@@ -28,20 +32,59 @@ LISTS = {
 
 def carry_out(argv: Sequence[str]) -> int:
     """Print what the named operation does, or one line for each operation of a list."""
-    chosen = _parser().parse_args(argv)
+    chosen = _parser().parse_args(_names_last(argv))
     from tensafe.ops.stored import stored
 
     table = stored()
     output = _output(chosen)
     if chosen.name is not None:
-        from tensafe.ops.names import rows_named
-
-        rows = [table[name] for name in rows_named(chosen.name, table)]
-        _tell(_json(rows) if chosen.format == "json" else _pages(rows), output)
+        _tell(_named(chosen.name, table, chosen.format == "json"), output)
         return 0
     rows = [row for row in table.rows() if row.spelled and _is_listed(row, chosen)]
     _tell(_json(rows) if chosen.format == "json" else _list(rows), output)
     return 0
+
+
+def _names_last(argv: Sequence[str]) -> list[str]:
+    """`-x` is an operation, and no option: names come last, behind `--`."""
+    end = list(argv).index("--") if "--" in argv else len(argv)
+    names = [one for one in argv[:end] if one.startswith("-") and not one.startswith("--") and one != "-h"]
+    options = [one for one in argv[:end] if one not in names]
+    names += argv[end + 1 :]
+    return [*options, "--", *names] if names else options
+
+
+def _named(text: str, table: Stored, as_json: bool) -> str | list[Line]:
+    """What the operation does; of several in turn each, and what they do in all."""
+    from tensafe.ops.chains import in_all
+    from tensafe.ops.names import row_of, rows_named, steps_of
+
+    rows = [table[name] for name in rows_named(text, table)]
+    reading = steps_of(text, table)
+    if reading is None or len(reading.steps) < 2 or text.strip() in rows[0].spelled:
+        return _json(rows) if as_json else _pages(rows)
+    rows = [table[row_of(step, table)] for step in reading.steps]
+    words = in_all(reading, rows).words()
+    return _json_chain(text, words, reading, rows) if as_json else _chain(text, words, reading, rows)
+
+
+def _chain(text: str, words: str, reading: Reading, rows: Sequence[Row]) -> list[Line]:
+    from tensafe.ops.telling import in_one_line
+
+    width = max(len("in all"), *(len(step.text) for step in reading.steps)) + 2
+    lines: list[Line] = [((text.strip(), "strong"),)]
+    for step, row in zip(reading.steps, rows, strict=True):
+        lines.append(((f"  {step.text:{width}}", "ruler"), (in_one_line(row), "")))
+    lines.append(((f"  {'in all':{width}}", "ruler"), (words, "strong")))
+    return [*lines, (("  each step in full: tensafe ops NAME", "notice"),)]
+
+
+def _json_chain(text: str, words: str, reading: Reading, rows: Sequence[Row]) -> str:
+    from tensafe.ops.row import to_data
+
+    steps = [{"step": step.text, "row": to_data(row)} for step, row in zip(reading.steps, rows, strict=True)]
+    data = {"expression": text.strip(), "in_all": words, "steps": steps}
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -67,7 +110,7 @@ def _is_listed(row: Row, chosen: argparse.Namespace) -> bool:
     from tensafe.ops import lists
 
     wanted = [getattr(lists, name) for name in LISTS if getattr(chosen, name)]
-    return all(holds(row) for holds in wanted)
+    return not wanted or any(holds(row) for holds in wanted)
 
 
 def _tell(told: str | list[Line], output: Path | None) -> None:

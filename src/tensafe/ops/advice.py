@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 OWN = "to be sure of a copy: x.clone()"
+PARTS = "an in-place write into a part raises where a gradient is wanted: autograd allows none for such views"
 BACKUP = "a copy outside the graph: x.detach().clone()"
 
 
@@ -85,12 +86,16 @@ ADVICE: dict[str, dict[str, Any]] = {
         "y = x.select(0, 1)  # a view of x", see="by an index tensor, a copy: x.index_select()"
     ),
     "split": _advice(
-        "y = x.split(1)[0]  # a view of x", see="every part keeps the whole storage alive; part.clone()"
+        "y = x.split(1)[0]  # a view of x",
+        see="every part keeps the whole storage alive; part.clone()",
+        note=PARTS,
     ),
     "chunk": _advice(
-        "y = x.chunk(3)[0]  # a view of x", see="every part keeps the whole storage alive; part.clone()"
+        "y = x.chunk(3)[0]  # a view of x",
+        see="every part keeps the whole storage alive; part.clone()",
+        note=PARTS,
     ),
-    "unbind": _advice("y = x.unbind()[0]  # a view of x"),
+    "unbind": _advice("y = x.unbind()[0]  # a view of x", note=PARTS),
     "diagonal": _advice(
         "y = x.diagonal()  # a view of x", "x.diagonal().zero_()  # writes x", see="torch.diag copies"
     ),

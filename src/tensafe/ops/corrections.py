@@ -16,10 +16,13 @@ class Correction:
     because: str
     facts: Mapping[str, Any] = field(default_factory=dict)  # of every group of overloads
     row: Mapping[str, Any] = field(default_factory=dict)
+    overloads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of one alone
 
 
 def _either(when: str, of: str = "self", because: str = "the schema says view, and it depends") -> Correction:
-    return Correction(because, {"gives": Result.EITHER, "when": when, "of": tuple(of.split())})
+    saves_when = "unless it is the input itself" if "p is 0" in when else ""
+    facts = {"saves_when": saves_when} if saves_when else {}
+    return Correction(because, {"gives": Result.EITHER, "when": when, "of": tuple(of.split()), **facts})
 
 
 def _view(*of: str, because: str, note: str = "") -> Correction:
@@ -184,6 +187,47 @@ _WRITES = {
         {"writes_when": "the running statistics, if given, where use_input_stats is True"},
     ),
 }
+MODES = "the formula, or running, tells what is kept in some mode, and not in which"
+
+
+def _kept_when(words: str, **facts: Any) -> Correction:
+    return Correction(MODES, {"saves_when": words, **facts})
+
+
+_MODES = {
+    "pad": _kept_when("in the modes reflect and replicate; nothing in the modes constant and circular"),
+    "F.interpolate": _kept_when("in the mode area; nothing in the others"),
+    "F.upsample": _kept_when("in the mode area; nothing in the others"),
+    **{
+        name: _kept_when("while training with p above 0; nothing otherwise")
+        for name in ("dropout_", "alpha_dropout_", "feature_dropout_", "feature_alpha_dropout_")
+    },
+    "embedding": Correction(
+        "the schema speaks of the operation; F.embedding renormalises the weight first, where it is told to",
+        {
+            "writes": ("weight",),
+            "writes_when": "with max_norm=: the rows that are looked up and longer are scaled in place",
+        },
+    ),
+    "embedding_bag": Correction(
+        "the schema speaks of the operation; F.embedding_bag renormalises the weight first, where told to",
+        {
+            "writes": ("weight",),
+            "writes_when": "with max_norm=: the rows that are looked up and longer are scaled in place",
+        },
+    ),
+    "where": Correction(
+        "with the condition alone it is another operation, nonzero",
+        overloads={
+            "": {
+                "arguments": ("condition",),
+                "graph": Graph.CUT,
+                "saves": (),
+                "graph_when": "called with the condition alone, it gives the indices of what is not zero",
+            }
+        },
+    ),
+}
 _GRAPH_AND_SAVES = {
     "detach": Correction(
         AUTOGRAD,
@@ -215,4 +259,4 @@ _GRAPH_AND_SAVES = {
         {"saves": (("self", ("self", "result", IN_BETWEEN)),)},
     ),
 }
-CORRECTIONS: dict[str, Correction] = {**_EITHER, **_VIEWS, **_SHAPES, **_WRITES, **_GRAPH_AND_SAVES}
+CORRECTIONS: dict[str, Correction] = {**_EITHER, **_VIEWS, **_SHAPES, **_WRITES, **_MODES, **_GRAPH_AND_SAVES}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensafe.ops.indexing import COPIES_SURE, INDEXING, form
 from tensafe.ops.row import IN_BETWEEN, Graph, Result, Row
+from tensafe.ops.training import TRAINING
 
 _CUTS = Graph.CUT
 _PROPERTIES = [
@@ -43,7 +44,8 @@ _PROPERTIES = [
         "x.shape",
         Result.VALUE,
         "n = x.shape  # a value",
-        spelled="x.shape; x.dtype; x.device; x.ndim; x.element_size(); x.nbytes; x.is_leaf; x.requires_grad",
+        spelled="x.shape; len(x); x.dtype; x.device; x.ndim; x.element_size(); x.nbytes; "
+        "x.is_leaf; x.requires_grad",
         graph=Graph.NONE,
         note="reads no element",
     ),
@@ -72,9 +74,18 @@ _LEAVING = [
         Result.VALUE,
         "n = float(x.sum())  # a value",
         graph=_CUTS,
-        spelled="float(x); int(x); bool(x); complex(x); if x; "
+        spelled="float(x); int(x); bool(x); complex(x); if x; math.sqrt(x); "
         "x.__float__(); x.__bool__(); x.__int__(); x.__index__()",
-        note="a Python number; waits for the device",
+        note="a Python number; waits for the device; every function of math does the same",
+    ),
+    form(
+        "np.array(x)",
+        Result.COPY,
+        "y = np.array(x)  # a copy",
+        graph=_CUTS,
+        spelled="np.array(x); numpy.array(x)",
+        note="an array of its own; raises when x requires a gradient",
+        see="without a copy: np.asarray(x), x.numpy()",
     ),
     form(
         "x.untyped_storage()",
@@ -207,6 +218,38 @@ _CONVERSIONS = [
 ]
 _OBJECTS = [
     form(
+        "torch.where(condition)",
+        Result.COPY,
+        "y = torch.where(x > 3)[0]  # a copy",
+        of="condition",
+        graph=_CUTS,
+        note="with the condition alone: a tuple of indices, one tensor a dimension, as x.nonzero() gives",
+        see="with three arguments: tensafe ops torch.where",
+    ),
+    form(
+        "x @= y",
+        Result.COPY,
+        "y = x; y @= torch.eye(4)  # a copy",
+        spelled="x @= y; @=; x.__imatmul__",
+        also="y",
+        saves="x; y",
+        note="tensors have no operator of this kind, so Python runs x = x @ y: nothing is written, and the "
+        "name x is a new tensor from then on; who holds the old one does not see it",
+        see="to write: x.copy_(x @ y)",
+    ),
+    form(
+        "out=",
+        Result.ITSELF,
+        "y = torch.add(x, 1, out=x)  # writes x",
+        of="out",
+        writes="out",
+        graph=Graph.NONE,
+        spelled="out=; torch.add(x, 1, out=y)",
+        note="raises when an argument or out requires a gradient; an out of another shape is resized, and "
+        "when it has to grow, it moves: views of it keep the old memory; not every operation takes out=",
+        see="which one does: the line `out=` of tensafe ops NAME",
+    ),
+    form(
         "2 / x",
         Result.COPY,
         "y = 2 / x  # a copy",
@@ -287,4 +330,5 @@ FORMS: tuple[Row, ...] = (
     *_ENTERING,
     *_CONVERSIONS,
     *_OBJECTS,
+    *TRAINING,
 )

@@ -17,6 +17,7 @@ def form(
     graph: Graph = Graph.KEPT,
     graph_when: str = "",
     saves: str = "",
+    saves_when: str = "",
     spelled: str = "",
     see: str = "",
     note: str = "",
@@ -33,6 +34,7 @@ def form(
         graph=graph,
         graph_when=graph_when,
         saves=(("x", tuple(saves.split("; "))),) if saves else (),
+        saves_when=saves_when,
         seen=True,
     )
     names = tuple(one.strip() for one in (spelled or name).split(";"))
@@ -53,14 +55,14 @@ _READS = [
         also="key",
         spelled="x[key]; x.__getitem__",
         note="a write into the view reaches x, a write into the copy is lost",
-        see="each form by itself: tensafe ops 'x[mask]'",
+        see="which form it is, said in full: tensafe ops 'x[mask]', 'x[0]', 'x[torch.tensor([0, 2])]'",
     ),
     form(
         "x[0]",
         Result.VIEW,
         "y = x[0]  # a view of x",
         "y = x[1, 2]  # a view of x",
-        spelled="x[0]; x[i]; x[1, 2]; x[-1]",
+        spelled="x[0]; x[1, 2]; x[-1]",
         note=f"{BASIC}; one element is a view too",
         see="to be sure of a copy: x[0].clone(); as a number: x[0].item()",
     ),
@@ -86,7 +88,7 @@ _READS = [
         Result.COPY,
         "y = x[mask]  # a copy",
         "x[mask].zero_()  # x unchanged",
-        saves="mask's indices",
+        saves="mask",
         spelled="x[mask]; x[x > 0]",
         note="a write into x[mask] is lost; x[mask] = v is not",
         see="to write: x[mask] = v, or x.masked_fill_(mask, v)",
@@ -98,7 +100,8 @@ _READS = [
         "x[index].add_(1)  # x unchanged",
         saves="index",
         spelled="x[index]; x[index_tensor]; x[rows, columns]; x[:, index]",
-        note="an index tensor of one dimension or more makes a copy, also beside slices; "
+        note="for an index tensor of one dimension or more: a copy, also beside slices; a range or an "
+        "array counts as one; an index that is a whole number gives a view, see x[0]; "
         "a write into it is lost",
         see="to write: x[index] = v, or x.index_add_(0, index, v)",
     ),
@@ -129,14 +132,27 @@ _READS = [
         note="a truth value counts as a mask",
     ),
 ]
+WRITES_BACK = "*= and every other such operator the same, which also keeps what x *= v keeps"
+_TWICE = "where an index occurs twice, which value stays is not defined"
 _ASSIGNMENTS = [
+    form(
+        "x[key] = v",
+        Result.NOTHING,
+        "x[0] = v  # writes x",
+        "x[[0, 2]] = v  # writes x",
+        writes="x",
+        saves="key",
+        saves_when="where it is a mask, a list or an index tensor; nothing for numbers and slices",
+        spelled="x[key] = v; x.__setitem__",
+        note="whatever the key is, x itself is written; x joins the graph of v; counted by autograd",
+    ),
     form(
         "x[i] = v",
         Result.NOTHING,
         "x[0] = v  # writes x",
         "x[1:3] = 0.0  # writes x",
         writes="x",
-        spelled="x[i] = v; x.__setitem__; x[1:3] = v; x[...] = v; x[:] = v",
+        spelled="x[i] = v; x[0] = v; x[1:3] = v; x[...] = v; x[:] = v",
         note="copies v into x; x joins the graph of v; counted by autograd",
         see="whole tensor: x.copy_(v)",
     ),
@@ -144,10 +160,22 @@ _ASSIGNMENTS = [
         "x[mask] = v",
         Result.NOTHING,
         "x[mask] = 0.0  # writes x",
-        "x[index] = v  # writes x",
         writes="x",
-        spelled="x[mask] = v; x[index] = v; x[[0, 2]] = v",
-        note="writes x itself; where an index occurs twice, which value stays is not defined",
+        saves="mask",
+        spelled="x[mask] = v",
+        note="writes x itself; a write into mask before backward is an error, for it is kept as it is",
+        see="as an operation: x.masked_fill_(mask, v)",
+    ),
+    form(
+        "x[index] = v",
+        Result.NOTHING,
+        "x[index] = v  # writes x",
+        "x[[0, 2]] = v  # writes x",
+        writes="x",
+        saves="index",
+        spelled="x[index] = v; x[[0, 2]] = v",
+        note=f"writes x itself; a write into index before backward is an error, for it is kept as it is "
+        f"(a list is copied first); {_TWICE}",
         see="to add up where an index occurs twice: x.index_put_((index,), v, accumulate=True)",
     ),
     form(
@@ -168,13 +196,37 @@ _ASSIGNMENTS = [
         note="x[0] is a view, so the write reaches x; x[0, 1] = v says the same in one step",
     ),
     form(
+        "x[0] += v",
+        Result.NOTHING,
+        "x[0] += 1.0  # writes x",
+        "x[:, 1] *= 2.0  # writes x",
+        writes="x",
+        spelled="x[0] += v; x[1:3] += v",
+        note=f"adds into the view, then copies it onto itself: two counted writes; {WRITES_BACK}",
+        see="in one write: x[0].add_(v)",
+    ),
+    form(
         "x[mask] += v",
         Result.NOTHING,
         "x[mask] += 1.0  # writes x",
+        "x[index] += 1.0  # writes x",
         writes="x",
-        spelled="x[mask] += v; x[index] += v",
-        note="reads a copy, adds, writes back; where an index occurs twice, it is added to once",
+        saves="mask",
+        spelled="x[mask] += v; x[index] += v; x[[0, 2]] += v",
+        note="reads a copy, adds, writes back, and keeps the mask or index for both; "
+        f"where an index occurs twice, it is added to once; {WRITES_BACK}",
         see="to add up every occurrence: x.index_add_(0, index, v)",
+    ),
+    form(
+        "x[key] += v",
+        Result.NOTHING,
+        "x[0] += 1.0  # writes x",
+        "x[mask] += 1.0  # writes x",
+        writes="x",
+        saves="key",
+        saves_when="where it is a mask, a list or an index tensor; nothing for numbers and slices",
+        spelled="x[key] += v",
+        note=f"whatever the key is, x itself is written; {WRITES_BACK}",
     ),
 ]
 INDEXING: tuple[Row, ...] = (*_READS, *_ASSIGNMENTS)

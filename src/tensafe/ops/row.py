@@ -50,6 +50,7 @@ class Facts:
     graph: Graph = Graph.KEPT
     graph_when: str = ""
     saves: tuple[tuple[str, tuple[str, ...]], ...] = ()  # what is kept for the gradient of which argument
+    saves_when: str = ""
     seen: bool = False  # graph and saves as running it shows, not from a derivative formula
 
 

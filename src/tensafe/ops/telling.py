@@ -13,14 +13,21 @@ GRAPHS = {
     Graph.PARTS: "as the operations that it calls do",
     Graph.REFUSED: "goes on, and backward raises: no derivative is implemented",
 }
-PROPERTIES = frozenset({"x.T", "x.H", "x.mT", "x.mH", "x.real", "x.imag"})
 Fact = tuple[str, str]  # a heading, and a sentence
 
 
 def facts_of(row: Row) -> list[Fact]:
     """Headings and sentences, the most wanted first."""
     groups = list(row.groups)
-    same = len({(one.gives, one.of, one.when, one.writes, one.graph, one.saves) for one in groups}) == 1
+    same = (
+        len(
+            {
+                (one.gives, one.of, one.when, one.writes, one.graph, one.graph_when, one.saves)
+                for one in groups
+            }
+        )
+        == 1
+    )
     found: list[Fact] = []
     for facts in groups[:1] if same else groups:
         if not same:
@@ -91,7 +98,8 @@ def saves_of(facts: Facts) -> str:
 
 
 def _how(facts: Facts) -> str:
-    return " (seen by running it)" if facts.seen else ""
+    when = f", {facts.saves_when}" if facts.saves and facts.saves_when else ""
+    return f"{when} (seen by running it)" if facts.seen else when
 
 
 def _kept(names: tuple[str, ...]) -> str:
@@ -126,6 +134,7 @@ def in_one_line(row: Row) -> str:
     if row.gives is Result.EITHER:
         words = next((facts.when for facts in row.groups if facts.when), "by overload")
     written = f"writes {_listed(row.writes)}" if row.writes else ""
+    written += " sometimes" if written and any(facts.writes_when for facts in row.groups) else ""
     cut = (
         "cuts the graph" if row.graph is Graph.CUT and row.gives not in (Result.VALUE, Result.NOTHING) else ""
     )
@@ -133,23 +142,5 @@ def in_one_line(row: Row) -> str:
 
 
 def examples_of(row: Row) -> list[str]:
-    """Lines of Python."""
-    return list(row.examples) or _made_up(row)
-
-
-def _made_up(row: Row) -> list[str]:
-    """One line from the spelling and the facts, for rows without an example of their own."""
-    if not row.spelled or row.kind == "form":
-        return []
-    first, facts = row.spelled[0], row.groups[0]
-    rest = ", ".join(facts.arguments[1:2])
-    call = (
-        f"{first}({rest})"
-        if first.startswith("x.")
-        else f"{first}({', '.join(['x', *facts.arguments[1:2]])})"
-    )
-    call = first if first in PROPERTIES else call
-    if row.gives is Result.ITSELF and facts.writes:
-        return [f"{call}  # writes {_listed(facts.writes)}"]
-    says = {Result.COPY: "memory of its own", Result.VIEW: "looks into x", Result.EITHER: "a view, or a copy"}
-    return [f"y = {call}  # {says[row.gives]}"] if row.gives in says else []
+    """Lines of Python, each of which was run."""
+    return list(row.examples)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from tensafe.ops.advice import ADVICE
 from tensafe.ops.corrections import CORRECTIONS
 from tensafe.ops.forms import FORMS
+from tensafe.ops.from_torch.examples import with_examples
 from tensafe.ops.from_torch.formulas import Formula, formulas
 from tensafe.ops.from_torch.running import by_spelling, learned, python_rows
 from tensafe.ops.from_torch.samples import calls
@@ -35,7 +37,7 @@ def build() -> dict[str, Row]:
 
     made = list(calls(wanted=is_open))
     rows |= {row.name: _corrected(row) for row in python_rows(rows, made)}
-    return learned(rows, made)
+    return with_examples(learned(rows, made))
 
 
 def _spelled(row: Row) -> Row:
@@ -59,12 +61,16 @@ def _row(name: str, group: list[Overload], known: dict[str, Formula]) -> Row:
 
 def _facts(one: Overload, formula: Formula | None) -> Facts:
     graph = (formula.graph if formula else None) or Graph.PARTS
+    missing = [] if formula is None else ["x" if name == "self" else name for name in formula.missing]
     return Facts(
         results=one.results if one.results not in (("result",), ()) else (),
         gives=one.gives,
         of=one.of,
         writes=one.writes,
         graph=Graph.CUT if one.gives is Result.VALUE and graph is Graph.PARTS else graph,
+        graph_when=f"backward raises for the gradient of {' and '.join(missing)}: not implemented"
+        if missing and graph is Graph.KEPT
+        else "",
         saves=tuple(sorted(formula.saves.items())) if formula else (),
     )
 
@@ -83,8 +89,19 @@ def _corrected(row: Row) -> Row:
     correction = CORRECTIONS.get(row.name)
     if correction is None:
         return row
-    groups = tuple(replace(one, **correction.facts) for one in row.groups)
-    return replace(row, groups=groups, **correction.row)
+    groups = [replace(one, **correction.facts) for one in row.groups]
+    for overload, facts in correction.overloads.items():
+        groups = _apart(groups, overload, facts)
+    return replace(row, groups=tuple(groups), **correction.row)
+
+
+def _apart(groups: list[Facts], overload: str, facts: Mapping[str, Any]) -> list[Facts]:
+    """One overload out of its group, with facts of its own, at the end."""
+    others = []
+    for one in groups:
+        rest = tuple(name for name in one.overloads if name != overload)
+        others += [replace(one, overloads=rest)] if rest else []
+    return [*others, replace(groups[0], overloads=(overload,), **facts)]
 
 
 def _foreach(row: Row) -> Row:

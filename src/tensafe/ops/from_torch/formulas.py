@@ -27,6 +27,7 @@ class Formula:
     function: bool  # is a function of a module
     module: str  # nn, linalg, fft, special, sparse, or empty for torch itself
     differentiable: tuple[str, ...] | None  # the arguments with a derivative, if there is a formula
+    missing: tuple[str, ...]  # those of them whose derivative raises: not implemented
 
 
 @lru_cache(maxsize=1)
@@ -41,7 +42,7 @@ def formulas() -> dict[str, Formula]:
     infos, _ = load_derivatives(DERIVATIVES, NATIVE, TAGS)
     found = {}
     for one in match_differentiability_info(functions, infos):
-        info = None if one.info is None else one.info.get("Default") or next(iter(one.info.values()))
+        info = None if one.info is None else one.info.get("Default")  # others are for nested tensors alone
         found[str(one.func.func.name)] = _formula(one.func, info, DONT_REQUIRE_DERIVATIVE)
     return found
 
@@ -55,7 +56,8 @@ def _formula(function: Any, info: Any, cut: set[str]) -> Formula:
         Variant.method in function.variants,
         Variant.function in function.variants,
         function.python_module or "",
-        None if info is None else tuple(name for one in info.derivatives for name in one.var_names),
+        None if info is None else _differentiable(info),
+        () if info is None else _missing(info),
     )
 
 
@@ -71,7 +73,22 @@ def _graph(function: Any, info: Any, cut: set[str]) -> Graph | None:
     differentiable = info.output_differentiability
     if not info.derivatives or (differentiable is not None and not any(differentiable)):
         return Graph.CUT
-    return Graph.KEPT
+    if set(_missing(info)) != set(_differentiable(info)):
+        return Graph.KEPT
+    # chunk has a formula that nested tensors alone use: all others run its parts
+    return None if function.has_composite_implicit_autograd_kernel else Graph.REFUSED
+
+
+def _differentiable(info: Any) -> tuple[str, ...]:
+    return tuple(name for one in info.derivatives for name in one.var_names)
+
+
+def _missing(info: Any) -> tuple[str, ...]:
+    """The arguments for whose gradient there is a node, and all that its backward does is to raise."""
+    missing = [
+        one for one in info.derivatives if one.original_formula.lstrip().startswith("not_implemented(")
+    ]
+    return tuple(name for one in missing for name in one.var_names)
 
 
 def _tensors(arguments: Any) -> list[str]:

@@ -120,6 +120,7 @@ MORE: tuple[tuple[str, Callable[[], Arguments]], ...] = (
     ("F.gumbel_softmax", lambda: (_leaf(2, 3),)),
     ("F.dropout1d", lambda: (_leaf(1, 4, 6),)),
     ("F.upsample", lambda: (_leaf(*IMAGE), 12)),
+    ("F.upsample", lambda: (_leaf(*IMAGE), 12, None, "area")),
     ("F.fold", lambda: (_leaf(1, 4, 9), (4, 4), (2, 2))),
     ("F.affine_grid", lambda: (_leaf(1, 2, 3), (1, 1, 2, 2))),
     ("torch.nn.utils.rnn.pad_sequence", lambda: ([_leaf(3, 2), _leaf(2, 2)],)),

@@ -135,4 +135,32 @@ def _graph(wanted: bool, outputs: list[torch.Tensor]) -> Graph:
     nodes = [one.grad_fn for one in outputs if one.grad_fn is not None]
     if not nodes:
         return Graph.KEPT if any(one.requires_grad for one in outputs) else Graph.CUT
-    return Graph.REFUSED if all(node.name().endswith(REFUSING) for node in nodes) else Graph.KEPT
+    if all(node.name().endswith(REFUSING) for node in nodes):
+        return Graph.REFUSED
+    return Graph.REFUSED if all(_refuses(one) for one in outputs if one.grad_fn is not None) else Graph.KEPT
+
+
+def _refuses(tensor: torch.Tensor) -> bool:
+    """Whether backward says for every leaf that there is no derivative."""
+    leaves = list(_leaves(tensor.grad_fn, set()))
+    return bool(leaves) and all(_raises(tensor, leaf) for leaf in leaves)
+
+
+def _leaves(node: Any, known: set[Any]) -> Iterator[torch.Tensor]:
+    if node is None or node in known:
+        return
+    known.add(node)
+    if hasattr(node, "variable"):
+        yield node.variable
+    for before, _ in node.next_functions:
+        yield from _leaves(before, known)
+
+
+def _raises(tensor: torch.Tensor, leaf: torch.Tensor) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.autograd.grad(tensor, leaf, torch.ones_like(tensor), retain_graph=True, allow_unused=True)
+    except RuntimeError as error:
+        return "derivative for" in str(error) and "is not implemented" in str(error)
+    return False

@@ -29,6 +29,7 @@ class Noted:
     writes: dict[str, None] = field(default_factory=dict)
     results: set[int] = field(default_factory=set)
     takes_out: bool = False
+    kept_nothing: bool = False
 
     def add(self, seen: Seen, out: bool = False) -> None:
         if out:
@@ -37,6 +38,7 @@ class Noted:
         self.graphs.add(seen.graph)
         if seen.graph is not Graph.CUT:  # what a part saved goes with the part's graph
             self.saves.update(dict.fromkeys(sorted(seen.saves)))
+            self.kept_nothing = self.kept_nothing or (seen.graph is Graph.KEPT and not seen.saves)
         self.shares.update(dict.fromkeys(sorted(seen.shares)))
         self.writes.update(dict.fromkeys(sorted(seen.writes)))
         self.own = self.own or seen.own
@@ -102,7 +104,11 @@ def graph_and_saves(facts: Facts, noted: Noted) -> dict[str, Any]:
     graph = Graph.EITHER if len(graphs) > 1 else next(iter(graphs), Graph.NONE)
     names = union([_named(one, facts) for one in noted.saves if one != IN_BETWEEN] for _ in "1")
     names += (IN_BETWEEN,) if IN_BETWEEN in noted.saves else ()
-    return {"graph": graph, "saves": (("any", names),) if names else (), "seen": True}
+    when = facts.saves_when or (
+        "or nothing, depending on the arguments" if names and noted.kept_nothing else ""
+    )
+    saves = (("any", names),) if names else ()
+    return {"graph": graph, "saves": saves, "saves_when": when, "seen": True}
 
 
 def _named(label: str, facts: Facts) -> str:
