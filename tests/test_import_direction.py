@@ -32,9 +32,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "collector": {"facts", "findings", "rules"},
     # the two modules that bring rules and an engine together; `run` reads the source too, for writes by NumPy
     "check": {"ops", "memory", "collector", "facts", "findings", "rules", "static", "fixes"},
-    "run": {"collector", "facts", "findings", "rules", "runtime", "static"},
+    "run": {"collector", "facts", "findings", "rules", "runtime", "static", "watched"},
     # what people hold in their hands after `explain` and `memory_map`: the model with its renderings
     "look": {"aliases", "memory", "report", "runtime"},
+    "guards": {"collector", "findings", "report", "rules", "run"},  # `watching`
+    "watched": {"aliases", "report", "runtime"},  # `watch`: who writes here
     "cli": {"check", "run", "findings", "rules", "fixes", "report", "memory", "checkpoints", "ops", "copies"},
     "__main__": {"cli"},
 }

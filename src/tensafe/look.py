@@ -11,6 +11,8 @@ from tensafe.aliases import model
 from tensafe.aliases.explain import explain_object
 from tensafe.aliases.frames import caller
 from tensafe.aliases.live_map import map_objects
+from tensafe.aliases.quiet import Quiet
+from tensafe.aliases.uncompiled import leave_uncompiled
 from tensafe.memory import map as maps
 from tensafe.report.bar import blocks_for
 from tensafe.report.explanation import explanation_text
@@ -28,7 +30,8 @@ class Explanation(model.Explanation):
     """
 
     def __repr__(self) -> str:
-        return explanation_text(self, _columns(), blocks_for(_encoding()))
+        with Quiet():
+            return explanation_text(self, _columns(), blocks_for(_encoding()))
 
     __str__ = __repr__
 
@@ -59,7 +62,8 @@ class MemoryMap(maps.MemoryMap):
     """
 
     def __repr__(self) -> str:
-        return memory_text(self, _columns(), blocks_for(_encoding()))
+        with Quiet():
+            return memory_text(self, _columns(), blocks_for(_encoding()))
 
     __str__ = __repr__
 
@@ -88,11 +92,12 @@ def explain(x: object) -> Explanation:
     Changes nothing: reads no element, bumps no version, leaves copy-on-write tensors as they are. Names are
     those of the caller's variables. Raises `TensafeError` for anything but a tensor or array.
     """
-    frame = caller()
-    try:
-        found = explain_object(x, frame)
-    finally:
-        del frame
+    with Quiet():
+        frame = caller()
+        try:
+            found = explain_object(x, frame)
+        finally:
+            del frame
     if found.layout == "strided":
         found = dataclasses.replace(found, written=_last_write(x))
     return Explanation(**_fields(found))
@@ -103,11 +108,12 @@ def memory_map(*objects: object, hash: bool = False) -> MemoryMap:
 
     Sizes in bytes. `hash=True` also reads contents, and names tensors of equal content in different memory.
     """
-    frame = caller()
-    try:
-        found = map_objects(objects, frame, hash)
-    finally:
-        del frame
+    with Quiet():
+        frame = caller()
+        try:
+            found = map_objects(objects, frame, hash)
+        finally:
+            del frame
     return MemoryMap(**_fields(found))
 
 
@@ -139,3 +145,6 @@ def _columns() -> int:
 
 def _encoding() -> str | None:
     return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+leave_uncompiled(explain, memory_map, Explanation.__repr__, MemoryMap.__repr__)

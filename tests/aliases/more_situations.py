@@ -153,3 +153,50 @@ def a_tensor_saved_deep_in_a_graph(p: Tensor) -> Made:
         loss = torch.tanh(loss + 0.01)
     total = loss.sum()
     return Made(x, lambda: total)
+
+
+@situation("views refused")
+def the_base_of_several_views(p: Tensor) -> Made:
+    y = p * 3
+    first, _ = y.chunk(2)
+    return Made(y, lambda: first.sum() + y.sum(), keep=[first])
+
+
+@situation("views refused")
+def another_view_of_the_base_of_several_views(p: Tensor) -> Made:
+    y = p * 3
+    parts = y.unbind()
+    return Made(y[:1], lambda: parts[3].sum() + y.sum(), keep=[parts])
+
+
+@situation("views refused")
+def a_leaf_with_grad_mode_off_beside_its_chunks(p: Tensor) -> Made:
+    first, second = p.chunk(2)
+    return Made(p, lambda: (first + second).sum(), grad_mode=False)
+
+
+@situation("views refused")
+def a_result_beside_a_view_made_with_grad_mode_off(p: Tensor) -> Made:
+    y = p * 3
+    with torch.no_grad():
+        view = y[1:]
+    return Made(y, lambda: y.sum() + view.sum())
+
+
+@situation()
+def the_data_of_the_base_of_several_views_written_before(p: Tensor) -> Made:
+    y = (p * 3).add_(1)
+    first, _ = y.detach().chunk(2)
+    return Made(y, lambda: y.sum() + 0 * first.sum(), keep=[first])
+
+
+@situation()
+def the_base_of_several_views_without_a_graph(p: Tensor) -> Made:
+    x = plain()
+    first, _ = x.chunk(2)
+    return Made(x, lambda: (p * 2).sum() + 0 * first.sum(), keep=[first])
+
+
+@situation()
+def an_expanded_row_without_memory(p: Tensor) -> Made:
+    return Made(torch.empty(4, device="meta").expand(3, 4))

@@ -26,7 +26,7 @@ def modes(made: Made) -> Iterator[None]:
 
 
 def outcome(make: Make) -> str:
-    """`fine`, `raises`, `raises in backward`, `wrong values` or `wrong gradient`, by doing it."""
+    """`fine`, `raises`, `raises later`, `raises in backward`, `wrong values`, `wrong gradient`."""
     p = parameter()
     made = make(p)
     try:
@@ -39,7 +39,11 @@ def outcome(make: Make) -> str:
     if made.loss is None:
         return "fine"
     try:
-        made.loss().backward()
+        loss = made.loss()
+    except RuntimeError:
+        return "raises later"
+    try:
+        loss.backward()
     except RuntimeError:
         return "raises in backward"
     assert p.grad is not None

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from tensafe.aliases.attributes import kind_name
+from tensafe.aliases.contents import is_storage_type
 from tensafe.aliases.walk import Found
 from tensafe.memory import Extent, Part, from_numpy, from_torch
 
 MAPPABLE_NBYTES = 4096
+Name = Callable[[object], str | None]
 
 
 @dataclass(eq=False)
@@ -37,7 +40,7 @@ class Allocation:
 
 def parts_of(value: Any, kind: str) -> list[Part]:
     """The parts of anything that a walk finds; raises `from_torch.NoStorageError`."""
-    if isinstance(value, torch.UntypedStorage):
+    if is_storage_type(type(value)):
         return [_storage_part(value)]
     return from_numpy.parts_of(value) if from_numpy.is_array(value) else from_torch.parts_of(value)
 
@@ -49,18 +52,56 @@ def _storage_part(storage: torch.UntypedStorage) -> Part:
         return from_torch.parts_of(over)[0]
 
 
-def allocations(found: Iterable[Found], not_seen: list[str]) -> list[Allocation]:
+def beside(value: object, found: Iterable[Found]) -> Iterator[Found]:
+    """What may share memory with a tensor: all but plain tensors whose storage is another one of torch's own.
+
+    Storages that PyTorch allocated share no byte, so that most tensors need no closer look.
+    """
+    try:
+        own = {id(part.storage): part.storage for part in parts_of(value, "")}
+    except Exception:  # told later, in words
+        own = {}
+    apart = bool(own) and all(map(_is_own_allocation, own.values()))
+    for one in found:
+        storage = _plain_storage(one.value) if apart and one.value is not value else None
+        if storage is None or id(storage) in own or not _is_own_allocation(storage):
+            yield one
+
+
+def _is_own_allocation(storage: object) -> bool:
+    kind = type(storage)
+    return kind is torch.UntypedStorage and storage.device.type == "cpu" and storage.resizable()  # type: ignore[attr-defined]
+
+
+def _plain_storage(value: Any) -> torch.UntypedStorage | None:
+    """The storage of a tensor that is nothing but strided elements, None for all else."""
+    kind = type(value)
+    if kind is not torch.Tensor and kind is not torch.nn.Parameter:
+        return None
+    if value.layout is not torch.strided or value.is_nested:
+        return None
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return None
+    try:
+        storage: torch.UntypedStorage = value.untyped_storage()
+        return storage
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+def allocations(found: Iterable[Found], not_seen: list[str], name: Name | None = None) -> list[Allocation]:
     """All parts, those of one storage or of one range of addresses together."""
     by_owner: dict[int, Allocation] = {}
     for one in found:
         try:
             parts = parts_of(one.value, one.kind)
         except from_torch.NoStorageError as error:
-            not_seen.append(str(error))
+            known = name(one.value) if name is not None else None
+            not_seen.append(f"`{known}`: {error}" if known else str(error))
             continue
         except Exception as error:  # a subclass that does not answer what every tensor answers
             not_seen.append(
-                f"a {type(one.value).__name__} raises {type(error).__name__} when asked for its memory"
+                f"a {kind_name(type(one.value))} raises {kind_name(type(error))} when asked for its memory"
             )
             continue
         for part in parts:

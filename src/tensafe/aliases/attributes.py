@@ -1,4 +1,4 @@
-"""An object's own attributes, read without running any of its code: no property, no `__getattr__`."""
+"""An object's own attributes, read without running any of its code: no property, no metaclass."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 
 Read = Callable[[object], dict[str, Any]]
 
-_readers: dict[type, Read | None] = {}
+_readers: dict[int, tuple[type, Read | None]] = {}  # by `id`: hashing a type may run its metaclass
 _MRO: Any = type.__dict__["__mro__"]
 _NAMESPACE: Any = type.__dict__["__dict__"]
+_NAME: Any = type.__dict__["__name__"]
+_MODULE: Any = type.__dict__["__module__"]
+_QUALNAME: Any = type.__dict__["__qualname__"]
 
 
 def mro_of(kind: type) -> tuple[type, ...]:
@@ -21,6 +24,34 @@ def mro_of(kind: type) -> tuple[type, ...]:
 def namespace_of(kind: type) -> Any:
     """The class dictionary."""
     return _NAMESPACE.__get__(kind)
+
+
+def is_kind(kind: type, ancestor: type) -> bool:
+    """Whether a type is `ancestor` or derives from it, whatever its metaclass says."""
+    return type.__subclasscheck__(ancestor, kind)
+
+
+def kind_name(kind: type) -> str:
+    """`Linear`."""
+    return str(_NAME.__get__(kind))
+
+
+def full_name(kind: type) -> str:
+    """`torch.nn.modules.linear.Linear`; without its module where that is no text."""
+    module = module_of(kind)
+    qualname = str(_QUALNAME.__get__(kind))
+    return f"{module}.{qualname}" if module else qualname
+
+
+def module_of(kind: type) -> str:
+    """The module that a class was defined in, "" where that is no text."""
+    found = _MODULE.__get__(kind)
+    return found if type(found) is str else ""
+
+
+def of_class(kind: type, name: str) -> Any:
+    """What the class dictionaries of a type hold under a name, None where there is nothing."""
+    return next((namespace_of(place)[name] for place in mro_of(kind) if name in namespace_of(place)), None)
 
 
 def has_attributes(kind: type) -> bool:
@@ -40,9 +71,10 @@ def forget_types() -> None:
 
 
 def _reader(kind: type) -> Read | None:
-    if kind not in _readers:
-        _readers[kind] = _make_reader(kind)
-    return _readers[kind]
+    known = _readers.get(id(kind))
+    if known is None:
+        known = _readers[id(kind)] = (kind, _make_reader(kind))
+    return known[1]
 
 
 def _make_reader(kind: type) -> Read | None:

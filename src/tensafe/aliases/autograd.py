@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from tensafe.aliases.attributes import kind_name
 from tensafe.memory import from_torch
 
 _get_creation_meta: Callable[[torch.Tensor], Any] = torch._C._autograd._get_creation_meta
@@ -54,7 +56,7 @@ def autograd_state(tensor: torch.Tensor) -> AutogradState:
 
 def node_name(node: Any) -> str:
     """`MulBackward0`."""
-    return type(node).__name__
+    return kind_name(type(node))
 
 
 def _asked(question: Callable[[], Any]) -> Any:
@@ -92,6 +94,39 @@ def counted_together(written: torch.Tensor, saved: torch.Tensor) -> bool | None:
     with torch._C.DisableTorchFunctionSubclass():
         in_graph = own.requires_grad.__get__(written) and not _asked(lambda: own.is_leaf.__get__(written))
     return True if in_graph else None
+
+
+def making_of(tensor: torch.Tensor) -> str:
+    """How a view came about that autograd gives up after a write elsewhere; "" for all other tensors."""
+    created = _created(tensor)
+    if created in ("", "DEFAULT"):
+        return ""
+    own: Any = torch.Tensor
+    with torch._C.DisableTorchFunctionSubclass():
+        return created if own.requires_grad.__get__(tensor) else ""
+
+
+def references(tensor: torch.Tensor) -> int:
+    """References to a tensor, to be compared with another count that is made in the same way."""
+    return sys.getrefcount(tensor)
+
+
+def unheld_view() -> torch.Tensor:
+    """A view whose base nobody else holds; made past what was put over `torch.empty` and `Tensor.view`."""
+    own: Any = torch._C
+    made: torch.Tensor = own.TensorBase.view(own._VariableFunctions.empty(1), 1)
+    return made
+
+
+def is_refused(tensor: torch.Tensor) -> bool:
+    """Whether autograd already refuses this view."""
+    own: Any = torch.Tensor
+    with torch._C.DisableTorchFunctionSubclass():
+        try:
+            own.grad_fn.__get__(tensor)
+        except RuntimeError:
+            return True
+    return False
 
 
 def is_frozen(tensor: torch.Tensor) -> bool:

@@ -11,20 +11,28 @@ from typing import Any
 
 import torch
 
-from tensafe.aliases.attributes import attributes_of, has_attributes, mro_of, namespace_of
+from tensafe.aliases.attributes import (
+    attributes_of,
+    has_attributes,
+    is_kind,
+    mro_of,
+    namespace_of,
+    of_class,
+)
 
 Child = tuple[str, Any, Any, str]
 """How it is reached ("attribute", "item", "member"), by which step, the object, its kind or ""."""
 
 ATOMS = frozenset(
-    [
+    id(kind)
+    for kind in (
         *(int, float, complex, bool, str, bytes, bytearray, range, slice, type(None), type(...), type),
         *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType),
         *(types.ModuleType, types.CodeType, types.FrameType, types.GeneratorType, types.CoroutineType),
         *(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.Generator),
-    ]
+    )
 )
-"""Types that hold no tensors of their own, or none that belong to them."""
+"""The `id`s of types that hold no tensors of their own, or none that belong to them."""
 
 PLAIN = (dict, list, tuple, set, frozenset, collections.deque)
 MODULE_PARTS = {"_parameters": "parameter", "_buffers": "buffer", "_modules": ""}
@@ -32,7 +40,7 @@ MODULE_BOOKS = frozenset(torch.nn.Module().__dict__) - MODULE_PARTS.keys()
 """Hooks and flags of every module: no tensors in there."""
 
 Contents = Callable[[Any], Iterator[Child]]
-_contents: dict[type, Contents | None] = {}
+_contents: dict[int, tuple[type, Contents | None]] = {}
 
 
 def contents_of(value: object) -> Iterator[Child]:
@@ -43,9 +51,10 @@ def contents_of(value: object) -> Iterator[Child]:
 
 def reader_of(kind: type) -> Contents | None:
     """How to read objects of this type, None where there is nothing to read."""
-    if kind not in _contents:
-        _contents[kind] = _choose(kind)
-    return _contents[kind]
+    known = _contents.get(id(kind))
+    if known is None:
+        known = _contents[id(kind)] = (kind, _choose(kind))
+    return known[1]
 
 
 def forget_types() -> None:
@@ -54,37 +63,35 @@ def forget_types() -> None:
 
 
 def _choose(kind: type) -> Contents | None:
-    if kind in ATOMS:
-        return None
-    classes = mro_of(kind)
-    if type in classes:
+    if id(kind) in ATOMS or is_kind(kind, type):
         return None
     if is_array_type(kind):
         return _array
     for ancestor, reader in _READERS:
-        if ancestor in classes:
+        if is_kind(kind, ancestor):
             return _with_attributes(reader, kind)
     return _attributes if has_attributes(kind) else None
 
 
 def is_tensor_type(kind: type) -> bool:
     """Whether objects of this type are tensors, whatever its metaclass says."""
-    return torch.Tensor in mro_of(kind)
+    return is_kind(kind, torch.Tensor)
 
 
 def is_array_type(kind: type) -> bool:
     """Whether objects of this type are NumPy arrays; False where NumPy was never imported."""
     numpy = sys.modules.get("numpy")
-    return numpy is not None and getattr(numpy, "ndarray", None) in mro_of(kind)
+    array = None if numpy is None else getattr(numpy, "ndarray", None)
+    return array is not None and is_kind(kind, array)
 
 
 def is_storage_type(kind: type) -> bool:
-    return torch.UntypedStorage in mro_of(kind)
+    return is_kind(kind, torch.UntypedStorage)
 
 
 def _with_attributes(reader: Contents, kind: type) -> Contents:
     """Subclasses of containers may have attributes, too."""
-    if kind in PLAIN or reader in (_module, _optimizer, _tensor, _scripted):
+    if any(kind is plain for plain in PLAIN) or reader in (_module, _optimizer, _tensor, _scripted):
         return reader
 
     def both(value: Any) -> Iterator[Child]:
@@ -124,13 +131,13 @@ def _field_names(kind: type) -> tuple[str, ...]:
         return ()
     for place in mro_of(kind):
         names = namespace_of(place).get("_fields")
-        if isinstance(names, tuple):
-            return names
+        if is_kind(type(names), tuple):
+            return tuple(tuple.__iter__(names))
     return ()
 
 
 def _members(value: Any) -> Iterator[Child]:
-    kind = set if set in mro_of(type(value)) else frozenset
+    kind = set if is_kind(type(value), set) else frozenset
     for place, held in enumerate(kind.__iter__(value)):
         yield "member", place, held, ""
 
@@ -143,8 +150,8 @@ def _deque(value: collections.deque[Any]) -> Iterator[Child]:
 def _module(value: torch.nn.Module) -> Iterator[Child]:
     own = attributes_of(value)
     for part, kind in MODULE_PARTS.items():
-        held = own.get(part)
-        if type(held) is dict or (held is not None and dict in mro_of(type(held))):
+        held: Any = own.get(part)
+        if is_kind(type(held), dict):
             for name, one in dict.items(held):
                 yield "attribute", name, one, kind
     for name, held in own.items():
@@ -154,8 +161,8 @@ def _module(value: torch.nn.Module) -> Iterator[Child]:
 
 def _optimizer(value: torch.optim.Optimizer) -> Iterator[Child]:
     own = attributes_of(value)
-    state = own.get("state")
-    if state is not None and dict in mro_of(type(state)):
+    state: Any = own.get("state")
+    if is_kind(type(state), dict):
         for parameter, entry in dict.items(state):
             yield "state", parameter, entry, "optimizer state"
     for name, held in own.items():
@@ -183,8 +190,9 @@ def _proxy(value: Any) -> Iterator[Child]:
 
 def _tensor(value: torch.Tensor) -> Iterator[Child]:
     """The attributes that somebody put on a tensor; its dictionary is not made when there is none."""
-    if hasattr(type(value), "__tensor_flatten__"):  # its tensors are its own parts
-        return
+    kind = type(value)
+    if kind is not torch.Tensor and kind is not torch.nn.Parameter and of_class(kind, "__tensor_flatten__"):
+        return  # its tensors are its own parts
     for held in gc.get_referents(value):
         if type(held) is dict:
             for name, one in held.items():

@@ -8,10 +8,21 @@ from typing import Any
 
 import torch
 
+from tensafe.aliases import owners, verdict
 from tensafe.aliases import saved as graphs
-from tensafe.aliases import verdict
-from tensafe.aliases.allocations import allocations
-from tensafe.aliases.autograd import AutogradState, autograd_state, counted_together, is_frozen, node_name
+from tensafe.aliases.allocations import allocations, beside
+from tensafe.aliases.attributes import full_name, kind_name, of_class
+from tensafe.aliases.autograd import (
+    AutogradState,
+    autograd_state,
+    counted_together,
+    is_frozen,
+    is_refused,
+    making_of,
+    node_name,
+    references,
+    unheld_view,
+)
 from tensafe.aliases.contents import is_array_type, is_tensor_type, reader_of
 from tensafe.aliases.frames import roots_of
 from tensafe.aliases.live import live_tensors
@@ -19,7 +30,7 @@ from tensafe.aliases.mappings import Mapping, Mappings
 from tensafe.aliases.model import Alias, Explanation, Region, Relation, SavedBy
 from tensafe.aliases.relation import relation
 from tensafe.aliases.target import Home, aliases_in, homes_of, met_by, regions_of
-from tensafe.aliases.walk import Found, Walk
+from tensafe.aliases.walk import Found, Walk, is_parameter
 from tensafe.errors import TensafeError
 from tensafe.memory import from_numpy, from_torch
 
@@ -46,7 +57,7 @@ def _explained(value: object, frame: FrameType | None) -> Explanation:
     walk = _named(frame)
     not_seen += walk.not_seen
     _add_unnamed(walk, [value, *tensors])
-    homes = homes_of(value, allocations(walk.found.values(), []))
+    homes = homes_of(value, allocations(beside(value, walk.found.values()), []))
     if not homes:
         raise TensafeError(_memoryless(value))
     return _Look(value, walk, tensors, homes, not_seen).explanation()
@@ -56,21 +67,23 @@ def _refuse_others(value: object) -> None:
     kind = type(value)
     if is_tensor_type(kind) or is_array_type(kind):
         return
-    article = "an" if kind.__name__[:1].lower() in "aeiou" else "a"
-    hint = f"tensafe.memory_map shows what {article} {kind.__name__} holds"
+    name = kind_name(kind)
+    article = "an" if name[:1].lower() in "aeiou" else "a"
+    hint = f"tensafe.memory_map shows what {article} {name} holds"
     if reader_of(kind) is None:
         hint = "give it the tensor itself"
-    raise TensafeError(f"explain() takes a tensor or a NumPy array, not {article} {kind.__name__}: {hint}")
+    raise TensafeError(f"explain() takes a tensor or a NumPy array, not {article} {name}: {hint}")
 
 
 def _memoryless(value: Any) -> str:
+    name = kind_name(type(value))
     try:
         parts = from_numpy.parts_of(value) if from_numpy.is_array(value) else from_torch.parts_of(value)
     except from_torch.NoStorageError as error:
-        return f"explain() cannot look into this {type(value).__name__}: {error}"
+        return f"explain() cannot look into this {name}: {error}"
     except Exception as error:
-        return f"explain() cannot look into this {type(value).__name__}: it raises {type(error).__name__}"
-    return f"explain() cannot look into this {type(value).__name__}: it holds {len(parts)} tensors"
+        return f"explain() cannot look into this {name}: it raises {kind_name(type(error))}"
+    return f"explain() cannot look into this {name}: it holds {len(parts)} tensors"
 
 
 def _named(frame: FrameType | None) -> Walk:
@@ -82,7 +95,7 @@ def _add_unnamed(walk: Walk, values: Iterable[object]) -> None:
     for value in values:
         if id(value) not in walk.found:
             kind = "array" if is_array_type(type(value)) else "tensor"
-            if isinstance(value, torch.nn.Parameter):
+            if kind == "tensor" and is_parameter(value):
                 kind = "parameter"
             walk.found[id(value)] = Found(value, kind)
 
@@ -106,15 +119,15 @@ class _Look:
 
     def explanation(self) -> Explanation:
         regions = regions_of(self.homes, self.walk.names, self.mappings, bool(self.base_name()))
-        kept = {id(saved.tensor) for saved, _ in self.saved} | set(map(id, inner_tensors(self.value)))
-        aliases = aliases_in(self.homes, self.walk.names, self.state.base, kept)
+        hidden = self.hidden()
+        aliases = aliases_in(self.homes, self.walk.names, self.state.base, hidden)
         named = tuple(alias for alias in aliases if alias.names)
         unnamed = tuple(alias for alias in aliases if not alias.names)
         saved_by = tuple(
             SavedBy(node_name(saved.node), saved.argument, saved.path, how, self.counted(saved))
             for saved, how in self.saved
         )
-        at = self.situation(regions, aliases, saved_by)
+        at = self.situation(regions, aliases, saved_by, hidden)
         return Explanation(
             names=self.walk.names(self.found) if self.found.paths else (),
             kind=self.found.kind,
@@ -154,6 +167,8 @@ class _Look:
         if len(self.homes) != 1 or self.homes[0].name:
             return None
         extent = self.homes[0].own.extent
+        if not self.is_array and torch._C._functorch.is_functorch_wrapped_tensor(self.value):
+            return tuple(self.value.stride())  # of one sample: the extent is that of the whole batch
         return tuple(stride // (extent.itemsize or 1) for stride in extent.strides)
 
     def base_name(self) -> str:
@@ -162,7 +177,20 @@ class _Look:
             return ""
         known = self.walk.found.get(id(base))
         names = self.walk.names(known) if known is not None and known.paths else ()
-        return names[0] if names else "a tensor without a name"
+        if names:
+            return names[0]
+        return owners.said_owner(base) if self.is_array else "a tensor without a name"
+
+    def hidden(self) -> set[int]:
+        """Tensors that nobody reaches: a graph keeps them, a wrapper holds them, or this view alone does."""
+        found = {id(saved.tensor) for saved, _ in self.saved} | set(map(id, inner_tensors(self.value)))
+        view = unheld_view()
+        base, alone = self.state.base, view._base
+        if base is not None and alone is not None:
+            ours = 1 + (id(base) in self.walk.found) + sum(tensor is base for tensor in self.tensors)
+            if references(base) - ours <= references(alone):
+                found.add(id(base))
+        return found
 
     def notes(self) -> Iterator[str]:
         if self.is_array:
@@ -174,6 +202,8 @@ class _Look:
                 yield "negated: reads give the negative of what is stored"
             if self.value.is_quantized:
                 yield "quantised: the elements are integers"
+        if torch._C._functorch.is_batchedtensor(self.value):
+            yield "one sample inside vmap: bytes are those of the whole batch"
 
     def saved_here(self) -> list[tuple[graphs.SavedTensor, Relation]]:
         """Tensors of this storage that nodes of live graphs keep."""
@@ -203,7 +233,11 @@ class _Look:
                 yield "", tensor
 
     def situation(
-        self, regions: tuple[Region, ...], aliases: list[Alias], saved_by: tuple[SavedBy, ...]
+        self,
+        regions: tuple[Region, ...],
+        aliases: list[Alias],
+        saved_by: tuple[SavedBy, ...],
+        hidden: Container[int],
     ) -> verdict.Situation:
         mapping = self.mapping()
         graph_alias, in_graph = self.graph_alias({id(saved.tensor) for saved, _ in self.saved})
@@ -226,7 +260,32 @@ class _Look:
             shared_file=mapping.path if mapping is not None and _reaches_file(mapping) else "",
             held_by=tuple(self.held_by()),
             ties=self.ties(),
+            fragile=tuple(self.fragile(hidden)),
+            is_immutable=any(owners.is_bytes(home.allocation, self.mappings) for home in self.homes),
+            is_foreign=self.is_foreign(mapping),
         )
+
+    def is_foreign(self, mapping: Mapping | None) -> bool:
+        """Whether PyTorch did not allocate the memory, and no array over it and no file was found."""
+        owned = [home.allocation for home in self.homes if owners.is_foreign(home.own.part.storage)]
+        known = mapping is not None and mapping.is_file
+        return not known and any(not owners.has_array(one) for one in owned)
+
+    def fragile(self, hidden: Container[int]) -> Iterator[verdict.Fragile]:
+        """Views that autograd refuses to use after a write here, each once."""
+        seen = {id(self.value)}
+        for home in self.homes:
+            for piece in home.allocation.pieces:
+                view = piece.found.value
+                if id(view) in seen or not is_tensor_type(type(view)):
+                    continue
+                seen.add(id(view))
+                names = self.walk.names(piece.found)
+                if (not names and id(view) in hidden) or not making_of(view) or is_refused(view):
+                    continue
+                counted = False if self.is_array else counted_together(self.value, view)
+                if counted is not False:
+                    yield verdict.Fragile(names[0] if names else "", making_of(view), counted)
 
     def mapping(self) -> Mapping | None:
         allocation = self.homes[0].allocation
@@ -266,13 +325,17 @@ class _Look:
             yield name.partition(".param_groups")[0]
 
     def ties(self) -> tuple[str, ...]:
-        paths = [path for path in self.found.paths if path.kind == "parameter"]
-        return tuple(dict.fromkeys(self.walk.spell(path) for path in paths))
+        """Its places in modules, each by one name: two ways to one module are one place."""
+        places: dict[tuple[int, str], str] = {}
+        for path in self.found.paths:
+            if path.kind in ("parameter", "buffer") and path.before is not None and not path.is_private:
+                places.setdefault((id(path.before.value), str(path.step)), self.walk.spell(path))
+        return tuple(places.values())
 
 
 def inner_tensors(value: Any) -> list[Any]:
     """The tensors that a wrapper subclass is made of."""
-    if is_array_type(type(value)) or not hasattr(type(value), "__tensor_flatten__"):
+    if is_array_type(type(value)) or not of_class(type(value), "__tensor_flatten__"):
         return []
     try:
         return [getattr(value, name) for name in value.__tensor_flatten__()[0]]
@@ -286,7 +349,7 @@ def _reaches_file(mapping: Mapping) -> bool:
 
 def _requires_grad(value: object) -> bool:
     own: Any = torch.Tensor
-    return isinstance(value, torch.Tensor) and bool(own.requires_grad.__get__(value))
+    return is_tensor_type(type(value)) and bool(own.requires_grad.__get__(value))
 
 
 def _root(array: Any) -> Any:
@@ -300,4 +363,4 @@ def type_name(value: object) -> str:
     kind = type(value)
     if kind is torch.nn.Parameter:
         return "torch.nn.Parameter"
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return full_name(kind)

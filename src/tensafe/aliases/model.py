@@ -19,8 +19,8 @@ Relation = Literal[
 ]
 """How the bytes of another tensor over the same storage lie to those of the explained one."""
 
-Effect = Literal["raises", "silently wrong", "raises in backward", "note"]
-"""What a write in place leads to."""
+Effect = Literal["raises", "silently wrong", "raises in backward", "raises later", "note"]
+"""What a write in place leads to; later: when another tensor is used again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,12 @@ class Region:
 
     name: str  # "" for a strided tensor
     extent: Extent  # in bytes, from the start of the storage
-    viewed_nbytes: int  # bytes that it reaches, each counted once
+    viewed_nbytes: int  # bytes that it reaches, each counted once; at most these where not `is_exact`
     storage: str  # what to call the storage: "the storage of `table`"
     storage_nbytes: int
     device: str
     notes: tuple[str, ...] = ()  # "copy-on-write", "pinned", "shared memory", "memory-mapped: …", "frozen"
+    is_exact: bool = True  # whether its bytes could be counted
 
     @property
     def fraction(self) -> float:
@@ -117,7 +118,7 @@ class Explanation:
     regions: tuple[Region, ...]
     aliases: tuple[Alias, ...] = ()  # with names, the nearest first
     unnamed_aliases: tuple[Alias, ...] = ()
-    base: str = ""  # the name of the tensor it is a view of; "a tensor without a name" where there is none
+    base: str = ""  # what it is a view of: a name, "a tensor without a name", "a bytearray"
     requires_grad: bool = False
     is_leaf: bool = True
     grad_fn: str = ""
@@ -152,7 +153,7 @@ class Explanation:
 
     @property
     def storage_nbytes(self) -> int:
-        """Bytes that stay allocated as long as it lives, and that `torch.save`, pickle and deepcopy write."""
+        """Bytes that stay allocated as long as it lives, and that `torch.save` and pickle write."""
         return sum({region.storage: region.storage_nbytes for region in self.regions}.values())
 
     @property

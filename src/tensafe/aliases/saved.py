@@ -6,12 +6,12 @@ import collections
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 import torch
 
-from tensafe.aliases.attributes import attributes_of
+from tensafe.aliases.attributes import attributes_of, is_kind, module_of, mro_of, namespace_of
 from tensafe.aliases.autograd import node_name, root_of
 from tensafe.aliases.contents import is_tensor_type
 from tensafe.aliases.walk import Walk
@@ -19,7 +19,10 @@ from tensafe.aliases.walk import Walk
 MOST_NODES = 100_000
 MOST_PACKED = 200
 RAW = "_raw_saved_"
-_names: dict[type, tuple[str, ...]] = {}
+_names: dict[int, tuple[type, tuple[str, ...]]] = {}  # by `id`: hashing a type may run its metaclass
+
+Before = dict[Any, tuple[Any, str]]
+"""By node: the node that led to it, or the name of a tensor."""
 
 
 @dataclass(eq=False)
@@ -34,8 +37,19 @@ class SavedTensor:
 
 
 def saved_tensors(roots: Iterable[tuple[str, torch.Tensor]], not_seen: list[str]) -> Iterator[SavedTensor]:
-    """All saved tensors of the graphs behind these named tensors, nearest first; each node once."""
-    before: dict[Any, tuple[Any, str]] = {}
+    """All saved tensors of the graphs behind these tensors, each node once.
+
+    Nodes behind tensors with names come first, the nearest first: a path then begins with a name.
+    """
+    before: Before = {}
+    listed = list(roots)
+    for group in ([one for one in listed if one[0]], [one for one in listed if not one[0]]):
+        yield from _saved_behind(group, before, not_seen)
+
+
+def _saved_behind(
+    roots: Iterable[tuple[str, torch.Tensor]], before: Before, not_seen: list[str]
+) -> Iterator[SavedTensor]:
     queue: collections.deque[Any] = collections.deque()
     for name, tensor in roots:
         node = _grad_fn(tensor)
@@ -51,11 +65,12 @@ def saved_tensors(roots: Iterable[tuple[str, torch.Tensor]], not_seen: list[str]
                 before[following] = (node, "")
                 queue.append(following)
         if len(before) > MOST_NODES:
-            not_seen.append(f"graphs of more than {MOST_NODES:,} nodes: the nearest were looked at")
+            note = f"graphs of more than {MOST_NODES:,} nodes: the nearest were looked at"
+            not_seen += [note] if note not in not_seen else []
             return
 
 
-def _path(node: Any, before: dict[Any, tuple[Any, str]]) -> tuple[str, ...]:
+def _path(node: Any, before: Before) -> tuple[str, ...]:
     names: collections.deque[str] = collections.deque()
     while node is not None:
         names.appendleft(node_name(node))
@@ -97,14 +112,18 @@ def _saved_of(node: Any, not_seen: list[str]) -> Iterator[tuple[str, torch.Tenso
         for one in raw if isinstance(raw, tuple | list) else [raw]:
             for tensor, checked in _unpacked(node, argument, one, not_seen):
                 yield argument, tensor, checked
-    if isinstance(node, torch.autograd.function.BackwardCFunction):
+    if is_kind(type(node), torch.autograd.function.BackwardCFunction):
         yield from _kept_on(node)
+        if "run_function" in attributes_of(node):  # a checkpoint with `use_reentrant=True`
+            _say_recomputed(not_seen)
 
 
 def _raw_names(kind: type) -> tuple[str, ...]:
-    if kind not in _names:
-        _names[kind] = tuple(name for name in dir(kind) if name.startswith(RAW))
-    return _names[kind]
+    known = _names.get(id(kind))
+    if known is None:
+        names = {name for place in mro_of(kind) for name in namespace_of(place) if name.startswith(RAW)}
+        known = _names[id(kind)] = (kind, tuple(sorted(names)))
+    return known[1]
 
 
 def _kept_on(node: Any) -> Iterator[tuple[str, torch.Tensor, bool]]:
@@ -121,14 +140,35 @@ def _unpacked(node: Any, argument: str, raw: Any, not_seen: list[str]) -> Iterat
         return
     data = raw.data
     if raw.unpack_hook is None:
-        if isinstance(data, torch.Tensor):
+        if is_tensor_type(type(data)):
             yield data, True
         return
-    is_ours = type(data).__module__.startswith("tensafe.")  # the runtime engine compares versions itself
+    yield from _recomputed_from(raw.unpack_hook, argument, node, not_seen)
+    is_ours = module_of(type(data)).startswith("tensafe.")  # the runtime engine compares versions itself
     walk = Walk(MOST_PACKED).go([("packed", data)])
     for found in walk.found.values():
         if is_tensor_type(type(found.value)):
             yield found.value, is_ours
+
+
+def _recomputed_from(
+    hook: Any, argument: str, node: Any, not_seen: list[str]
+) -> Iterator[tuple[torch.Tensor, bool]]:
+    """The arguments of `checkpoint(…, use_reentrant=False)`, from which backward computes it again."""
+    for cell in hook.__closure__ or () if type(hook) is FunctionType else ():
+        kind = type(cell.cell_contents)
+        if module_of(kind) != "torch.utils.checkpoint":
+            continue
+        _say_recomputed(not_seen)
+        kept = attributes_of(cell.cell_contents).get("saved_args")
+        for raw in kept if type(kept) is list else []:
+            yield from _unpacked(node, argument, raw, not_seen)
+
+
+def _say_recomputed(not_seen: list[str]) -> None:
+    note = "what a checkpointed function reads besides its arguments: backward reads it again, as it is then"
+    if note not in not_seen:
+        not_seen.append(note)
 
 
 def _by_attribute(node: Any, argument: str, not_seen: list[str]) -> list[torch.Tensor]:
@@ -148,11 +188,11 @@ def _by_attribute(node: Any, argument: str, not_seen: list[str]) -> list[torch.T
     finally:
         sys.setprofile(None)
     held = value if isinstance(value, tuple | list) else [value]
-    return [one for one in held if isinstance(one, torch.Tensor)]
+    return [one for one in held if is_tensor_type(type(one))]
 
 
 def _attribute_of(node: Any, argument: str) -> str:
-    custom = isinstance(node, torch.autograd.function.BackwardCFunction)
+    custom = is_kind(type(node), torch.autograd.function.BackwardCFunction)
     return "saved_tensors" if custom else f"_saved_{argument}"
 
 

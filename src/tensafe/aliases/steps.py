@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable
 from typing import Any
 
-from tensafe.aliases.attributes import attributes_of, mro_of
+from tensafe.aliases.attributes import attributes_of, is_kind, kind_name
 
 LONGEST_NAME = 200
 LONGEST_KEY = 60
+NUMBERS = frozenset(map(id, (int, float, bool, bytes, type(None), complex)))
 
 Spell = Callable[[object], str | None]
 """The name of a tensor, None for anything else."""
@@ -18,14 +20,23 @@ Spell = Callable[[object], str | None]
 class Path:
     """One step from the object before: an attribute, an item, or the root's own name."""
 
-    __slots__ = ("before", "how", "kind", "step", "value")
+    __slots__ = ("before", "how", "is_private", "kind", "step", "value")
 
-    def __init__(self, before: Path | None, how: str, step: Any, value: object, kind: str = "") -> None:
+    def __init__(
+        self,
+        before: Path | None,
+        how: str,
+        step: Any,
+        value: object,
+        kind: str = "",
+        is_private: bool = False,
+    ) -> None:
         self.before = before
         self.how = how  # "root", "attribute", "item", "member", "state"
         self.step = step
         self.value = value  # what is reached
         self.kind = kind  # "parameter", "buffer", "gradient", "optimizer state", "held"; "" when not said
+        self.is_private = is_private  # leads through torch's own bookkeeping
 
     def passes(self, value: object) -> bool:
         """Whether the way here already went through this object."""
@@ -35,6 +46,14 @@ class Path:
                 return True
             path = path.before
         return False
+
+
+def natural(name: str) -> tuple[str | int, ...]:
+    """To sort names so that `x[2]` comes before `x[10]`."""
+    return tuple(int(part) if place % 2 else part for place, part in enumerate(_NUMBERS.split(name)))
+
+
+_NUMBERS = re.compile(r"([0-9]{1,18})")
 
 
 def spelled(path: Path, spell: Spell) -> str:
@@ -56,7 +75,7 @@ def _piece(path: Path, spell: Spell) -> str:
     if path.how == "root":
         return str(path.step)
     if path.how == "attribute":
-        return f".{path.step}"
+        return f".{path.step if type(path.step) is str else key_text(path.step, spell)}"
     if path.how == "member":
         return f"{{{path.step}}}"
     if path.how == "state":
@@ -70,12 +89,12 @@ def key_text(key: object, spell: Spell) -> str:
     if kind is str:
         text = repr(key)
         text = text if '"' in text else f'"{text[1:-1]}"'
-    elif kind in (int, float, bool, bytes, type(None), complex):
+    elif id(kind) in NUMBERS:
         text = repr(key)
     elif kind is tuple and len(key) <= 8:  # type: ignore[arg-type]
         text = "(" + ", ".join(key_text(one, spell) for one in key) + ")"  # type: ignore[attr-defined]
-    elif enum.Enum in mro_of(kind):
-        text = f"{kind.__name__}.{attributes_of(key).get('_name_')}"
+    elif is_kind(kind, enum.Enum):
+        text = f"{kind_name(kind)}.{attributes_of(key).get('_name_')}"
     else:
-        text = spell(key) or f"<{kind.__name__}>"
+        text = spell(key) or f"<{kind_name(kind)}>"
     return text if len(text) <= LONGEST_KEY else f"{text[: LONGEST_KEY // 2]}…{text[-LONGEST_KEY // 2 :]}"

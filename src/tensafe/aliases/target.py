@@ -10,6 +10,7 @@ from tensafe.aliases.live_map import notes_of
 from tensafe.aliases.mappings import Mappings
 from tensafe.aliases.model import Alias, Region, Relation
 from tensafe.aliases.relation import relation
+from tensafe.aliases.steps import natural
 from tensafe.aliases.walk import Found
 from tensafe.memory import Extent, Part, covered
 
@@ -56,10 +57,10 @@ def regions_of(homes: list[Home], names: Names, mappings: Mappings, is_view: boo
         label = labels.setdefault(id(home.allocation), _label(home, names, is_view, len(labels)))
         extent = home.own.extent
         notes = tuple(notes_of(home.allocation, mappings))
-        viewed = covered([extent]).nbytes
-        regions.append(
-            Region(home.name, extent, viewed, label, home.allocation.nbytes, home.allocation.device, notes)
-        )
+        whole, device = home.allocation.nbytes, home.allocation.device
+        reached = covered([extent])
+        exact = reached.exact
+        regions.append(Region(home.name, extent, reached.nbytes, label, whole, device, notes, exact))
     return tuple(regions)
 
 
@@ -116,8 +117,8 @@ ORDER: tuple[Relation, ...] = (
 )
 
 
-def _nearness(alias: Alias) -> tuple[int, int, tuple[str, ...]]:
-    return ORDER.index(alias.relation), -alias.extent.nbytes, alias.names
+def _nearness(alias: Alias) -> tuple[int, int, list[tuple[str | int, ...]]]:
+    return ORDER.index(alias.relation), -alias.extent.nbytes, [natural(name) for name in alias.names]
 
 
 def met_by(homes: list[Home], parts: Iterable[Part]) -> Iterator[tuple[Home, Relation]]:

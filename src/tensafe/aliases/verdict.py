@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tensafe.aliases.advice import cut, expression
 from tensafe.aliases.autograd import AutogradState
 from tensafe.aliases.model import Alias, Reason, Region, SavedBy
 from tensafe.memory import Undecided, meet_itself
 
 UNTOUCHED = "no common byte"
-LONGEST_ADVICE = 40
+
+
+@dataclass(frozen=True)
+class Fragile:
+    """A view that autograd refuses once its base, or another view of it, was written."""
+
+    name: str  # "" where it has none
+    created: str  # how autograd names its making: "MULTI_OUTPUT_NODE", …
+    counted: bool | None  # whether a write through the explained tensor is counted there
 
 
 @dataclass(frozen=True)
@@ -35,16 +44,24 @@ class Situation:
     shared_file: str
     held_by: Sequence[str]  # optimizers
     ties: Sequence[str]  # names of one parameter in modules
+    fragile: Sequence[Fragile] = ()
+    is_immutable: bool = False  # a `bytes` object owns the memory
+    is_foreign: bool = False  # PyTorch did not allocate it, and nobody else over it was found
 
     @property
     def x(self) -> str:
         """How to write the tensor in advice."""
-        return self.name if 0 < len(self.name) <= LONGEST_ADVICE else "x"
+        return expression(self.name)
+
+    @property
+    def copy(self) -> str:
+        """The expression that gives it memory of its own."""
+        return f"{self.x}.copy()" if self.is_array else f"{self.x}.clone()"
 
 
 def reasons(at: Situation) -> tuple[Reason, ...]:
     """Against writing; where there is none, a write neither raises nor makes a gradient wrong."""
-    return (*_of_memory(at), *_of_autograd(at), *_of_saved(at), *_of_recording(at))
+    return (*_of_memory(at), *_of_autograd(at), *_of_saved(at), *_of_recording(at), *_of_fragile(at))
 
 
 def cautions(at: Situation) -> tuple[Reason, ...]:
@@ -54,42 +71,47 @@ def cautions(at: Situation) -> tuple[Reason, ...]:
 
 def _of_memory(at: Situation) -> Iterator[Reason]:
     if at.is_array and not at.is_writeable:
-        yield Reason(
-            "read-only array", "raises", "The array is read-only.", f"Write to a copy: {at.x}.copy()."
-        )
+        yield Reason("read-only array", "raises", "The array is read-only.", f"Write to a copy: {at.copy}.")
     if at.is_frozen:
         yield Reason(
             "frozen",
             "raises",
             "Its storage is frozen: a write through any alias raises.",
-            f"Use {at.x}.clone().",
+            f"Use {at.copy}.",
         )
     if at.unwritable_mapping:
         yield Reason(
             "read-only mapping",
             "raises",
             f"Its memory is mapped read-only ({at.unwritable_mapping}): a write ends the process.",
-            f"Use {at.x}.clone().",
+            f"Use {at.copy}.",
         )
     if at.read_only_array:
         yield Reason(
             "read-only array behind",
             "silently wrong",
             f"A read-only NumPy array owns its memory ({at.read_only_array}), yet PyTorch writes it.",
-            f"Use {at.x}.clone(), or torch.from_numpy(a.copy()).",
+            f"Use {at.copy}, or torch.from_numpy(a.copy()).",
+        )
+    if at.is_immutable:
+        yield Reason(
+            "immutable bytes",
+            "silently wrong",
+            "A bytes object owns its memory, which Python takes for constant, yet PyTorch writes it.",
+            f"Use {at.copy}, or a bytearray.",
         )
     for region in at.regions:
-        yield from _of_overlap(region, at)
+        if region.device != "meta":  # no elements, and PyTorch does not look
+            yield from _of_overlap(region, at)
 
 
 def _of_overlap(region: Region, at: Situation) -> Iterator[Reason]:
     met = meet_itself(region.extent)
     if met is None:
         return
-    copy = f"{at.x}.copy()" if at.is_array else f"{at.x}.clone()"
     if isinstance(met, Undecided):
         says = f"Whether two of its elements share memory {met}."
-        yield Reason("overlaps itself", "silently wrong", says, f"Use {copy}.")
+        yield Reason("overlaps itself", "silently wrong", says, f"Use {at.copy}.")
         return
     expanded = any(
         stride == 0 and size > 1
@@ -99,7 +121,7 @@ def _of_overlap(region: Region, at: Situation) -> Iterator[Reason]:
         "expanded" if expanded else "overlaps itself",
         "raises" if expanded and not at.is_array else "silently wrong",
         f"Its elements {_index(met.first)} and {_index(met.second)} are the same memory{_why(expanded)}.",
-        f"Use {copy}, which gives each its own.",
+        f"Use {at.copy}, which gives each its own.",
     )
 
 
@@ -120,7 +142,7 @@ def _of_autograd(at: Situation) -> Iterator[Reason]:
             "inference tensor",
             "raises",
             "It was made in inference mode and may be written only there.",
-            f"Use {at.x}.clone().",
+            f"Use {at.copy}.",
         )
         return
     if not state.requires_grad or not at.grad_mode:
@@ -135,14 +157,14 @@ def _of_autograd(at: Situation) -> Iterator[Reason]:
             "view of leaf",
             "raises",
             "It is a view of a leaf that requires grad.",
-            f"Write under torch.no_grad(), or to {at.x}.clone().",
+            f"Write under torch.no_grad(), or to {at.copy}.",
         )
     elif state.is_leaf:
         yield Reason(
             "leaf",
             "raises",
             "It is a leaf that requires grad, and grad mode is on.",
-            f"Write under torch.no_grad() to change its value, or to {at.x}.clone() to compute with it.",
+            f"Write under torch.no_grad() to change its value, or to {at.copy} to compute with it.",
         )
 
 
@@ -188,17 +210,17 @@ def _saved_reason(at: Situation, effect: str, apart: bool, nodes: list[SavedBy])
     what = "another part of the same storage" if apart else "these bytes"
     if effect == "silently wrong":
         says = f"{whose}{others} saved {what} for backward, and this write is not counted: a wrong gradient."
-        return Reason("saved, uncounted", "silently wrong", says, f"Write to {at.x}.clone().")
+        return Reason("saved, uncounted", "silently wrong", says, f"Write to {at.copy}.")
     says = f"{whose}{others} saved {what} for backward, which raises after a write."
     if first.counted is None:
         says = says[:-1] + " (or computes a wrong gradient, where this came from .data)."
-    return Reason("saved for backward", "raises in backward", says, f"Write to {at.x}.clone().")
+    return Reason("saved for backward", "raises in backward", says, f"Write to {at.copy}.")
 
 
 def _of_others(at: Situation) -> Iterator[Reason]:
     touched = [alias for alias in at.aliases if alias.relation != UNTOUCHED]
-    names = [f"`{alias.name}`" for alias in touched if alias.kind != "array"]
-    arrays = [f"`{alias.name}`" for alias in touched if alias.kind == "array"]
+    names = [f"`{cut(alias.name)}`" for alias in touched if alias.kind != "array"]
+    arrays = [f"`{cut(alias.name)}`" for alias in touched if alias.kind == "array"]
     if at.is_array:
         names, arrays = arrays, names
     if names or at.unnamed_count:
@@ -206,7 +228,11 @@ def _of_others(at: Situation) -> Iterator[Reason]:
     if arrays:
         other = "Tensors" if at.is_array else "NumPy arrays"
         shown = ", ".join(arrays[:3])
-        yield Reason("numpy", "note", f"{other} share it ({shown}): neither side sees the other's writes.")
+        says = f"{other} share it ({shown}): a write shows in both, and autograd counts none of an array's."
+        yield Reason("numpy", "note", says)
+    elif at.is_foreign and not at.is_immutable:
+        says = "Its memory is not PyTorch's own (a buffer, an array, DLPack): who else uses it is not seen."
+        yield Reason("foreign memory", "note", says)
     notes = {note for region in at.regions for note in region.notes}
     if "shared memory" in notes:
         yield Reason("shared memory", "note", "It lies in shared memory: other processes see the write.")
@@ -220,14 +246,8 @@ def _of_others(at: Situation) -> Iterator[Reason]:
 
 
 def _listed(names: list[str], unnamed: int) -> str:
-    shown = names[:3]
-    rest = len(names) - len(shown) + unnamed
-    if not shown:
-        return (
-            f"{unnamed} tensor{'s' if unnamed > 1 else ''} without a name change{'' if unnamed > 1 else 's'}"
-        )
-    more = f" and {rest} more" if rest else ""
-    return f"{', '.join(shown)}{more} change{'s' if len(shown) == 1 and not rest else ''}"
+    """Who changes too."""
+    return f"{_several(names, unnamed)} change{'s' if len(names) + unnamed == 1 else ''}"
 
 
 def _of_recording(at: Situation) -> Iterator[Reason]:
@@ -235,12 +255,42 @@ def _of_recording(at: Situation) -> Iterator[Reason]:
     state = at.state
     if state.requires_grad and not state.is_leaf and not at.grad_mode and not state.base_is_leaf:
         says = f"It is computed ({state.grad_fn}), and with grad mode off autograd does not record the write."
-        yield Reason("unrecorded", "silently wrong", says, f"Write with grad mode on, or to {at.x}.clone().")
+        yield Reason("unrecorded", "silently wrong", says, f"Write with grad mode on, or to {at.copy}.")
     elif at.graph_alias and at.is_alias_in_graph:
         says = f"`{at.graph_alias}` shares these bytes and its gradient will not know of the write."
         yield Reason(
-            "unrecorded", "silently wrong", says, f"Write to `{at.graph_alias}` itself, or to {at.x}.clone()."
+            "unrecorded", "silently wrong", says, f"Write to `{at.graph_alias}` itself, or to {at.copy}."
         )
+
+
+VIEWS = {
+    "MULTI_OUTPUT_NODE": "of one call (split, chunk, unbind)",
+    "IN_CUSTOM_FUNCTION": "from a custom autograd.Function",
+    "NO_GRAD_MODE": "made under no_grad",
+    "INFERENCE_MODE": "made in inference mode",
+}
+
+
+def _of_fragile(at: Situation) -> Iterator[Reason]:
+    """Views that come to nothing when the tensor that they look into is written."""
+    by_making: dict[tuple[str, bool | None], list[Fragile]] = {}
+    for view in at.fragile:
+        by_making.setdefault((view.created, view.counted), []).append(view)
+    for (created, counted), views in by_making.items():
+        names = [f"`{cut(view.name)}`" for view in views if view.name]
+        shown = _several(names, len(views) - len(names))
+        are = "is a view" if len(views) == 1 else "are views"
+        unless = "" if counted else " (unless this came from .data)"
+        says = f"{shown} {are} {VIEWS[created]}, which autograd refuses to use after a write here{unless}."
+        yield Reason("views refused", "raises later", says, f"Write to {at.copy}, or drop the views first.")
+
+
+def _several(names: list[str], unnamed: int) -> str:
+    """`a`, `b`, `c` and 2 more."""
+    if not names:
+        return f"{unnamed} tensor{'s' if unnamed > 1 else ''} without a name"
+    rest = len(names) - 3 + unnamed if len(names) > 3 else unnamed
+    return ", ".join(names[:3]) + (f" and {rest} more" if rest else "")
 
 
 def _of_graph(at: Situation) -> Iterator[Reason]:
@@ -250,6 +300,9 @@ def _of_graph(at: Situation) -> Iterator[Reason]:
             f"`{at.graph_alias}` requires grad: as a leaf it takes the new value, unrecorded, like an update."
         )
         yield Reason("update", "note", says)
+    if state.requires_grad and not at.grad_mode and state.created in VIEWS:
+        says = f"Autograd refuses it afterwards: it is a view {VIEWS[state.created]}."
+        yield Reason("refused afterwards", "note", says)
     several = state.created in ("MULTI_OUTPUT_NODE", "IN_CUSTOM_FUNCTION")
     if several and not state.requires_grad and at.grad_mode and not at.is_array:
         yield Reason(
@@ -263,5 +316,5 @@ def _of_owners(at: Situation) -> Iterator[Reason]:
     if at.held_by:
         yield Reason("optimizer", "note", f"`{at.held_by[0]}` holds it: every step() writes it, too.")
     if len(at.ties) > 1:
-        names = ", ".join(f"`{name}`" for name in at.ties[:4])
+        names = _several([f"`{cut(name)}`" for name in at.ties], 0)
         yield Reason("tied", "note", f"It is tied: {names} are this one tensor.")

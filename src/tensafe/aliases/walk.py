@@ -6,14 +6,15 @@ import collections
 import gc
 import itertools
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from tensafe.aliases.attributes import mro_of
+from tensafe.aliases.attributes import is_kind, kind_name, module_of, mro_of
 from tensafe.aliases.contents import (
+    Child,
     contents_of,
     is_array_type,
     is_storage_type,
@@ -26,7 +27,9 @@ MOST_OBJECTS = 5_000_000
 MOST_VISITS = 8
 """How often one list, tuple, dictionary or module is entered, each time under another name."""
 MOST_NAMES = 32
-SEVERAL_NAMES = frozenset([dict, list, tuple, torch.nn.Module])
+MOST_PEEKED = 100
+"""Of the items beyond the first ones, to tell a long list of numbers from one of tensors."""
+SEVERAL_NAMES = (dict, list, tuple, torch.nn.Module)
 LEAVES = frozenset(["tensor", "array", "storage", "buffer"])
 INHERITED = ("optimizer state", "held")
 
@@ -54,7 +57,9 @@ class Walk:
         self._most = most_objects
         self._most_items = most_items
         self._visits: dict[int, int] = {}
-        self._sorts: dict[type, str] = {}
+        self._torchs: dict[int, bool] = {}
+        self._sorts: dict[int, str] = {}  # by `id`: hashing a type may run its metaclass
+        self._kinds: list[type] = []  # kept, so that no other gets the `id` of one
         self._names: dict[int, str] = {}
         self._opened: dict[int, tuple[object, Any]] = {}
 
@@ -96,9 +101,10 @@ class Walk:
         return tuple(sorted(names, key=_shortness))
 
     def _sort(self, kind: type) -> str:
-        known = self._sorts.get(kind)
+        known = self._sorts.get(id(kind))
         if known is None:
-            known = self._sorts[kind] = _sort_of(kind)
+            known = self._sorts[id(kind)] = _sort_of(kind)
+            self._kinds.append(kind)
         return known
 
     def _keep(self, path: Path, sort: str) -> bool:
@@ -139,26 +145,44 @@ class Walk:
         """Queue what an object holds; False when the walk has to stop."""
         inherited = path.kind if path.kind in INHERITED else ""
         in_state = path.how == "state"
+        keeps = path.is_private or self._keeps_private(type(path.value))
         sorts = self._sorts
         try:
-            for how, step, value, kind in itertools.islice(contents_of(path.value), self._most_items):
+            contents = contents_of(path.value)
+            for how, step, value, kind in itertools.islice(contents, self._most_items):
                 self._left -= 1
                 if self._left < 0:
                     self.not_seen.append(f"the search stopped after {self._most:,} objects")
                     return False
-                sort = sorts.get(type(value))
+                sort = sorts.get(id(type(value)))
                 if sort == "atom" or (sort is None and self._sort(type(value)) == "atom"):
                     continue
                 spelling = "attribute" if in_state and how == "item" and type(step) is str else how
-                queue.append(Path(path, spelling, step, value, kind or inherited))
+                is_private = path.is_private or _is_private(how, step, keeps)
+                queue.append(Path(path, spelling, step, value, kind or inherited, is_private))
+            self._leave_out(path, contents)
         except Exception as error:  # another thread changes the container, or a broken subclass
             name = spelled(path, self.name)
-            self.not_seen.append(f"{name}: {type(error).__name__} while it was read")
+            self.not_seen.append(f"{name}: {kind_name(type(error))} while it was read")
         if self._sort(type(path.value)) == "tensor":
             gradient = gradient_of(path.value)  # type: ignore[arg-type]
             if gradient is not None:
-                queue.append(Path(path, "attribute", "grad", gradient, "gradient"))
+                queue.append(Path(path, "attribute", "grad", gradient, "gradient", path.is_private))
         return True
+
+    def _leave_out(self, path: Path, rest: Iterator[Child]) -> None:
+        """Say which items of a large container have no names, as far as its next ones may hold tensors."""
+        if any(self._sort(type(value)) != "atom" for _, _, value, _ in itertools.islice(rest, MOST_PEEKED)):
+            name = spelled(path, self.name)
+            self.not_seen.append(f"`{name}`: names are looked for in its first {self._most_items:,} items")
+
+    def _keeps_private(self, kind: type) -> bool:
+        """Whether a class is of torch's own making: what it keeps under `_names` is its bookkeeping."""
+        known = self._torchs.get(id(kind))
+        if known is None:
+            known = self._torchs[id(kind)] = _is_torchs(kind)
+            self._kinds.append(kind)
+        return known
 
 
 def gradient_of(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -185,7 +209,7 @@ def _sort_of(kind: type) -> str:
         return "buffer"
     if reader_of(kind) is None:
         return "atom"
-    return "several" if SEVERAL_NAMES & set(mro_of(kind)) else "container"
+    return "several" if any(is_kind(kind, several) for several in SEVERAL_NAMES) else "container"
 
 
 def _kind(path: Path, sort: str) -> str:
@@ -193,17 +217,17 @@ def _kind(path: Path, sort: str) -> str:
         return path.kind
     if sort == "buffer":
         return "array"
-    if sort == "tensor" and _is_parameter(path.value):
+    if sort == "tensor" and is_parameter(path.value):
         return "parameter"
     return sort
 
 
-def _is_parameter(tensor: object) -> bool:
+def is_parameter(tensor: object) -> bool:
     """Whether it is a Parameter; of other tensor types (DTensor), those that `Parameter()` marked."""
-    if torch.nn.Parameter in mro_of(type(tensor)):
-        return True
     if type(tensor) is torch.Tensor:
         return False
+    if is_kind(type(tensor), torch.nn.Parameter):
+        return True
     return any(type(held) is dict and "_is_param" in held for held in gc.get_referents(tensor))
 
 
@@ -212,7 +236,25 @@ def _passed(path: Path) -> bool:
 
 
 def _best(found: Found) -> list[Path]:
-    return [path for path in found.paths if path.kind != "held"] or found.paths
+    """The ways that people write: not through an optimizer's lists, nor through torch's own books."""
+    owned = [path for path in found.paths if path.kind != "held"] or found.paths
+    return [path for path in owned if not path.is_private] or owned
+
+
+def _is_private(how: str, step: object, is_torchs: bool) -> bool:
+    """Whether a step goes into bookkeeping: `lstm._flat_weights`, `ddp._module_parameters`."""
+    if how != "attribute" or type(step) is not str or not step.startswith("_"):
+        return False
+    return is_torchs or step.startswith("__composable_api_state_key")
+
+
+def _is_torchs(kind: type) -> bool:
+    """Whether it is, or derives from, a class of torch other than `torch.nn.Module` itself."""
+    return any(
+        module_of(place).startswith("torch.")
+        for place in mro_of(kind)
+        if place is not torch.nn.Module and not is_kind(place, torch.Tensor)
+    )
 
 
 def _shortness(name: str) -> tuple[int, str]:
@@ -220,4 +262,4 @@ def _shortness(name: str) -> tuple[int, str]:
 
 
 def _piece_of(found: Found) -> str:
-    return f"<{type(found.value).__name__}>"
+    return f"<{kind_name(type(found.value))}>"

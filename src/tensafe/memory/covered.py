@@ -98,6 +98,9 @@ def runs_of(extent: Extent) -> list[Run]:
 
 
 def _cover_group(group: list[Extent], most_runs: int) -> Covered:
+    if len(group) == 1 and group[0].is_dense:
+        start, stop = group[0].start, group[0].stop
+        return Covered(stop - start, 0, True, ((start, stop),))
     if all(extent.is_dense for extent in group):
         return _sweep([(extent.start, extent.stop) for extent in group])
     if sum(map(row_count, group)) <= most_runs:

@@ -13,6 +13,8 @@ from tensafe.report.html.wording import exact, shortened, size
 MOST_ALIASES = 8
 MOST_SAVED = 4
 MOST_PATH = 4
+MOST_NAMES = 4
+LONGEST_NAME = 40
 INDENT = "  "
 LABEL = 10
 NARROWEST = 60
@@ -25,6 +27,7 @@ def explanation_text(explanation: Explanation, width: int = 100, blocks: Blocks 
     """The explanation in lines of at most `width` columns where names allow it; ends without a newline."""
     width = max(width, NARROWEST)
     rows = [
+        *_other_names(explanation, width),
         *_regions(explanation, width, blocks),
         *_sharing(explanation, width),
         *_layout(explanation),
@@ -33,16 +36,32 @@ def explanation_text(explanation: Explanation, width: int = 100, blocks: Blocks 
         *(("note", note) for note in explanation.notes),
         *(("not seen", note) for note in explanation.not_seen),
     ]
-    lines = [_title(explanation), *_aligned(rows, width), *_verdict(explanation, width)]
+    lines = [_title(explanation, width), *_aligned(rows, width), *_verdict(explanation, width)]
     return "\n".join(printable(line).rstrip() for line in lines)
 
 
-def _title(explanation: Explanation) -> str:
-    name = explanation.name or "(no name)"
-    also = f" = {', '.join(explanation.names[1:4])}" if len(explanation.names) > 1 else ""
-    more = f" and {len(explanation.names) - 4} more names" if len(explanation.names) > 4 else ""
+def _title(explanation: Explanation, width: int) -> str:
+    name = shortened(explanation.name or "(no name)", max(LONGEST_NAME, width // 3))
+    also = "" if _names_are_long(explanation) else _also(explanation.names, width)
     what = f"{explanation.dtype} {list(explanation.shape)}"
-    return f"{name}{also}{more}:  {what} on {explanation.device}, {_kind(explanation)}"
+    return f"{name}{' = ' if also else ''}{also}:  {what} on {explanation.device}, {_kind(explanation)}"
+
+
+def _names_are_long(explanation: Explanation) -> bool:
+    return sum(map(cells, explanation.names[:MOST_NAMES])) > LONGEST_NAME
+
+
+def _also(names: Sequence[str], width: int) -> str:
+    """The other names."""
+    shown = ", ".join(shortened(name, max(LONGEST_NAME, width // 3)) for name in names[1:MOST_NAMES])
+    left = len(names) - MOST_NAMES
+    return f"{shown} and {left} more names" if left > 0 else shown
+
+
+def _other_names(explanation: Explanation, width: int) -> Iterator[Row]:
+    """In a line of their own where they are long."""
+    if len(explanation.names) > 1 and _names_are_long(explanation):
+        yield "also", _also(explanation.names, width)
 
 
 def _kind(explanation: Explanation) -> str:
@@ -52,9 +71,8 @@ def _kind(explanation: Explanation) -> str:
         if explanation.kind in ("tensor", "array") or explanation.kind in kind.lower()
         else explanation.kind
     )
-    view = f"a view of `{explanation.base}`" if explanation.base else ""
-    if view and explanation.base.startswith("a tensor"):
-        view = "a view of a tensor without a name"
+    base = explanation.base
+    view = f"a view of {base if base.startswith(('a ', 'an ')) else f'`{base}`'}" if base else ""
     return ", ".join(part for part in (kind, said, view) if part)
 
 
@@ -63,7 +81,7 @@ def _regions(explanation: Explanation, width: int, blocks: Blocks) -> Iterator[R
         label = "storage" if not region.name else region.name
         notes = "".join(f", {note}" for note in region.notes)
         yield label, f"{_amount(region.storage_nbytes)}, {region.storage}{notes}"
-        if region.viewed_nbytes < region.storage_nbytes:
+        if region.viewed_nbytes < region.storage_nbytes or not region.is_exact:
             yield from _extent(region, width, blocks)
     if explanation.unviewed_nbytes and all(region.device != "meta" for region in explanation.regions):
         whole, own = exact(explanation.storage_nbytes), exact(explanation.nbytes)
@@ -71,6 +89,8 @@ def _regions(explanation: Explanation, width: int, blocks: Blocks) -> Iterator[R
             yield "keeps", f"all {whole} alive; a copy() takes {own}"
         else:
             saved = "torch.save, pickle and deepcopy write them all"
+            if not explanation.is_leaf:
+                saved = "torch.save and pickle write them all (deepcopy raises: it is no leaf)"
             yield "keeps", f"all {whole} alive, and {saved}; a clone() takes {own}"
 
 
@@ -79,6 +99,10 @@ def _extent(region: Region, width: int, blocks: Blocks) -> Iterator[Row]:
     room = max(16, min(60, width - LABEL - 4))
     yield "", f"[{bar([extent], region.storage_nbytes, room, blocks)}]"
     share = f"{region.fraction:.2%}" if region.fraction >= 0.0001 else "less than 0.01%"
+    if not region.is_exact:
+        most = f"at most {region.viewed_nbytes:,} of the bytes {extent.start:,} to {extent.stop:,}"
+        yield "", f"reaches {most}: at most {share} of the storage"
+        return
     whole = region.viewed_nbytes == extent.stop - extent.start
     some = "" if whole else f"{region.viewed_nbytes:,} of the "
     yield "", f"reaches {some}bytes {extent.start:,} to {extent.stop:,}: {share} of the storage"
@@ -222,5 +246,6 @@ EFFECTS = {
     "raises": "raises: ",
     "raises in backward": "raises in backward: ",
     "silently wrong": "silently wrong: ",
+    "raises later": "raises later: ",
     "note": "",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tensafe.memory.covered import covered
 from tensafe.memory.map import MemoryMap, NamedTensor, Storage
@@ -18,6 +19,7 @@ MOST_REMARKS = 6
 NARROWEST = 60
 INDENT = "  "
 SIZE = 10
+_DIGITS = re.compile(r"\d+")
 
 
 def memory_text(
@@ -35,35 +37,56 @@ def _head(memory: MemoryMap) -> Iterator[str]:
     for key, value in memory.facts.items():
         yield f"{INDENT}{key}: {value}"
     figures = [
-        ("stored", memory.stored_nbytes, ""),
+        _Figure("stored", memory.stored_nbytes),
         *_kinds(memory),
-        ("dead", memory.dead_nbytes, "reached by none of them"),
-        ("shared", memory.shared_nbytes, "reached by two or more"),
+        _Figure("dead", memory.dead_nbytes, "reached by none of them", _at_least(memory.storages)),
+        _Figure("shared", memory.shared_nbytes, "reached by two or more", _at_most(memory.storages)),
     ]
     if memory.logical_nbytes != memory.stored_nbytes - memory.dead_nbytes:
-        figures.append(("apart", memory.logical_nbytes, "if each tensor were stored alone"))
-    shown = [one for one in figures if one[1] or one[0] == "stored"]
-    widest = max(len(f"{nbytes:,}") for _, nbytes, _ in shown)
-    column = max(len(label) for label, _, _ in shown)
-    for label, nbytes, meaning in shown:
-        said = f"  {meaning}" if meaning else ""
-        yield f"{INDENT}{label:<{column}}{size(nbytes):>{SIZE}}  {nbytes:>{widest},} bytes{said}"
+        figures.append(_Figure("apart", memory.logical_nbytes, "if each tensor were stored alone"))
+    shown = [one for one in figures if one.nbytes or one.bound or one.label == "stored"]
+    widest = max(len(f"{one.nbytes:,}") for one in shown)
+    column = max(len(one.label) for one in shown)
+    for one in shown:
+        said = ", ".join(part for part in (one.bound, one.meaning) if part)
+        line = f"{INDENT}{one.label:<{column}}{size(one.nbytes):>{SIZE}}  {one.nbytes:>{widest},} bytes"
+        yield f"{line}  {said}" if said else line
 
 
-def _kinds(memory: MemoryMap) -> list[tuple[str, int, str]]:
+class _Figure(NamedTuple):
+    """A total; `bound` says where it could not be counted exactly."""
+
+    label: str
+    nbytes: int
+    meaning: str = ""
+    bound: str = ""  # "at most", "at least"
+
+
+def _at_least(storages: Iterable[Storage]) -> str:
+    """What is reached may be less than counted, and what is dead more."""
+    return "at least" if any(not one.covered.exact and one.device != "meta" for one in storages) else ""
+
+
+def _at_most(storages: Iterable[Storage]) -> str:
+    return "at most" if _at_least(storages) else ""
+
+
+def _kinds(memory: MemoryMap) -> list[_Figure]:
     """Bytes by what they are for, each byte once in a kind; nothing where there is one kind only."""
     totals: dict[str, int] = {}
+    unsure: set[str] = set()
     for storage in memory.storages:
         if storage.device == "meta":
             continue
-        for kind in dict.fromkeys(tensor.kind for tensor in storage.tensors):
+        for kind in dict.fromkeys([tensor.kind for tensor in storage.tensors]):
             own = [tensor.extent for tensor in storage.tensors if tensor.kind == kind]
-            whole = len(own) == len(storage.tensors)
-            nbytes = storage.used_nbytes if whole else covered(own).nbytes
-            totals[kind] = totals.get(kind, 0) + nbytes
+            reached = storage.covered if len(own) == len(storage.tensors) else covered(own)
+            totals[kind] = totals.get(kind, 0) + min(reached.nbytes, storage.nbytes)
+            unsure.update([] if reached.exact else [kind])
     if len(totals) < 2:
         return []
-    return [(f"  {kind}", nbytes, "") for kind, nbytes in sorted(totals.items(), key=lambda one: -one[1])]
+    ordered = sorted(totals.items(), key=lambda one: -one[1])
+    return [_Figure(f"  {kind}", n, "", "at most" if kind in unsure else "") for kind, n in ordered]
 
 
 @dataclass(frozen=True)
@@ -103,7 +126,7 @@ def _grouped(storages: Iterable[Storage]) -> list[_Row]:
             rows[id(storage)] = _Row("", [storage])
             continue
         tensor = storage.tensors[0]
-        name = re.sub(r"\d+", "*", _names(tensor))
+        name = _DIGITS.sub("*", _names(tensor))
         key = (name, storage.nbytes, storage.device, storage.notes, _shape(tensor), tensor.kind, tensor.notes)
         rows.setdefault(key, _Row(name, [])).storages.append(storage)
     return list(rows.values())
@@ -111,7 +134,7 @@ def _grouped(storages: Iterable[Storage]) -> list[_Row]:
 
 def _is_filled(storage: Storage) -> bool:
     """Whether one tensor fills it, and there is nothing to draw."""
-    return len(storage.tensors) == 1 and not storage.dead_nbytes
+    return len(storage.tensors) == 1 and not storage.dead_nbytes and storage.covered.exact
 
 
 class _Columns:
@@ -161,8 +184,9 @@ def _row(row: _Row, columns: _Columns, width: int, blocks: Blocks) -> Iterator[s
         return
     room = max(10, min(40, width - 60))
     drawn = bar((tensor.extent for tensor in storage.tensors), storage.nbytes, room, blocks)
-    dead = f"{exact(storage.dead_nbytes)} dead" if storage.dead_nbytes else ""
-    shared = f"{exact(storage.shared_nbytes)} shared" if storage.shared_nbytes else ""
+    least, most = ("", "") if storage.covered.exact else ("at least ", "at most ")
+    dead = f"{least}{exact(storage.dead_nbytes)} dead" if storage.dead_nbytes or least else ""
+    shared = f"{most}{exact(storage.shared_nbytes)} shared" if storage.shared_nbytes else ""
     yield f"{start}[{drawn}]  {', '.join(part for part in (dead, shared, *_notes(storage)) if part)}"
     yield from _tensors(row, columns, blocks)
 
@@ -209,12 +233,15 @@ def _remark(heading: str, items: Iterable[str], width: int) -> Iterator[str]:
 def _pinned(storage: Storage) -> str:
     names = ", ".join(tensor.name for tensor in storage.tensors[:3])
     more = f" and {len(storage.tensors) - 3:,} more" if len(storage.tensors) > 3 else ""
-    return f"{exact(storage.dead_nbytes)} of {size(storage.nbytes)} by {names}{more}"
+    least = "" if storage.covered.exact else "at least "
+    return f"{least}{exact(storage.dead_nbytes)} of {size(storage.nbytes)} by {names}{more}"
 
 
 def _same_bytes(memory: MemoryMap) -> Iterator[str]:
     """Different tensors over exactly the same elements."""
     for storage in memory.storages:
+        if len(storage.tensors) < 2:
+            continue
         together: dict[object, list[str]] = {}
         for tensor in storage.tensors:
             if tensor.extent.numel:
