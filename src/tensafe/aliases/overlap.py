@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from tensafe.errors import TensafeError
@@ -29,8 +28,7 @@ class Side(NamedTuple):
         return f"{part}[{', '.join(map(str, self.element)) or '()'}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(NamedTuple):
     """Two tensors reach a common byte: `byte` of a storage is in the element `a.element` and in `b.element`.
 
     Byte numbers count from the start of the storage, or of the array's buffer. `note` says what is special
@@ -38,11 +36,25 @@ class Overlap:
     """
 
     byte: int
-    a: Side
-    b: Side
+    places: tuple[tuple[Extent, tuple[int, ...], str], tuple[Extent, tuple[int, ...], str]]
+    unit: int  # the extents in `places` count in so many bytes
     storage_nbytes: int
     device: str
-    note: str = ""
+    note: str
+
+    @property
+    def a(self) -> Side:
+        """Where the shared byte lies in the first tensor."""
+        return self._side(0)
+
+    @property
+    def b(self) -> Side:
+        """Where the shared byte lies in the second tensor."""
+        return self._side(1)
+
+    def _side(self, which: int) -> Side:
+        extent, element, part = self.places[which]
+        return Side(extent.scaled(self.unit), element, part)
 
     @property
     def relation(self) -> str:
@@ -62,6 +74,8 @@ class Overlap:
         note = f"; {self.note}" if self.note else ""
         shared = f"byte {self.byte:,} of {where} is in a{self.a} and in b{self.b}"
         return f"share memory ({self.relation}): {shared}; a covers {a}, b covers {b}{note}"
+
+    __repr__ = __str__
 
 
 _ITSELF: Any = object()
@@ -146,17 +160,14 @@ def _overlap_parts(a: Part, b: Part, steps: int) -> Overlap | Undecided | None:
 def _told(a: Part, b: Part, distance: int, found: Shared | Undecided | None) -> Overlap | Undecided | None:
     if not isinstance(found, Shared):
         return found
-    first = Side(a.extent, found.first, a.name)
-    second = Side(b.extent.moved(distance), found.second, b.name)
-    return Overlap(found.byte, first, second, a.storage_nbytes, a.device, a.note or b.note)
+    places = (a.extent, found.first, a.name), (b.extent.moved(distance), found.second, b.name)
+    return Overlap(found.byte, places, 1, a.storage_nbytes, a.device, a.note or b.note)
 
 
 def _told_in_units(found: Shared, pair: tuple[Extent, Extent, int], storage: tuple[int, str, str]) -> Overlap:
     """The answer of `meet` on extents that count in units of several bytes."""
     first, second, unit = pair
-    if unit > 1:
-        first, second = first.scaled(unit), second.scaled(unit)
-    return Overlap(found.byte * unit, Side(first, found.first), Side(second, found.second), *storage)
+    return Overlap(found.byte * unit, ((first, found.first, ""), (second, found.second, "")), unit, *storage)
 
 
 def _overlap_itself(value: Memory, steps: int) -> Overlap | Undecided | None:

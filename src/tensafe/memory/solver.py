@@ -25,7 +25,7 @@ def solve(terms: Sequence[Term], target: int, steps: int) -> list[int] | None:
     for coefficient, most in terms:
         if most:
             merged[coefficient] = merged.get(coefficient, 0) + most
-    found = _solve_few(merged, target) if len(merged) < 3 else _search(merged, target, steps)
+    found = solve_few(merged, target) if len(merged) < 3 else _search(merged, target, steps)
     return None if found is None else _split(terms, found)
 
 
@@ -40,7 +40,7 @@ def _split(terms: Sequence[Term], values: dict[int, int]) -> list[int]:
     return split
 
 
-def _solve_few(merged: dict[int, int], target: int) -> dict[int, int] | None:
+def solve_few(merged: dict[int, int], target: int) -> dict[int, int] | None:
     """Up to two unknowns: the first candidate for one leaves a rest that the other gives."""
     if len(merged) == 2:
         large, small = max(merged), min(merged)
