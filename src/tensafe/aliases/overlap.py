@@ -75,7 +75,8 @@ class Overlap(NamedTuple):
         shared = f"byte {self.byte:,} of {where} is in a{self.a} and in b{self.b}"
         return f"share memory ({self.relation}): {shared}; a covers {a}, b covers {b}{note}"
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 _ITSELF: Any = object()

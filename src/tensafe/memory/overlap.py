@@ -148,7 +148,7 @@ def meet_itself(extent: Extent, steps: int = STEPS) -> Shared | Undecided | None
 
 
 def _search(a: Extent, b: Extent, steps: int) -> Shared | None:
-    """Solve `a.start + a's steps + byte == b.start + b's steps + byte`, b's steps counted from the far end."""
+    """Solve `a.start + a's steps + byte == b.start + b's steps + byte`, b's counted from the far end."""
     a_terms, b_terms = _terms(a), _terms(b)
     a_start = a.start
     target = b.start - a_start + sum(coefficient * most for coefficient, most in b_terms)
