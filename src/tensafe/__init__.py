@@ -8,9 +8,12 @@ if TYPE_CHECKING:
     from tensafe.aliases.overlap import Overlap as Overlap
     from tensafe.aliases.overlap import overlap as overlap
     from tensafe.errors import TensafeError as TensafeError
+    from tensafe.guards import watching as watching
     from tensafe.look import explain as explain
     from tensafe.look import memory_map as memory_map
     from tensafe.memory.overlap import Undecided as Undecided
+    from tensafe.runtime.healing import safe_inplace as safe_inplace
+    from tensafe.watched import watch as watch
 
 __version__ = "0.1.0"
 
@@ -21,10 +24,23 @@ _HOMES = {
     "explain": "tensafe.look",
     "memory_map": "tensafe.look",
     "overlap": "tensafe.aliases.overlap",
+    "safe_inplace": "tensafe.runtime.healing",
+    "watch": "tensafe.watched",
+    "watching": "tensafe.guards",
 }
 """Where each public name lives; it is imported when it is first used, and torch not before."""
 
-__all__ = ["Overlap", "TensafeError", "Undecided", "explain", "memory_map", "overlap"]
+__all__ = [
+    "Overlap",
+    "TensafeError",
+    "Undecided",
+    "explain",
+    "memory_map",
+    "overlap",
+    "safe_inplace",
+    "watch",
+    "watching",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -6,7 +6,7 @@ import linecache
 from collections.abc import Callable, Sequence
 
 from tensafe import __version__
-from tensafe.facts import Call, History, Kind
+from tensafe.facts import Call, Certainty, History, Kind
 from tensafe.findings import Finding, NotChecked, Record, Severity, collapse
 from tensafe.findings.allow import is_allowed
 from tensafe.rules._loader import Rule
@@ -27,9 +27,7 @@ class Collector:
         for rule in self._rules[call.kind]:
             for finding in rule.judge(call, history):
                 if not is_allowed(finding, _read_line):
-                    self._add(
-                        finding, stops=call.kind is Kind.BACKWARD and rule.name == "saved-tensor-modified"
-                    )
+                    self._add(finding, stops=_stops(call, rule))
 
     def _add(self, finding: Finding, stops: bool) -> None:
         if finding not in self._counts and len(self._counts) >= MOST_FINDINGS:
@@ -54,6 +52,13 @@ class Collector:
             summary={**summary, "findings": loud, "notices": len(findings) - loud},
             tool_version=__version__,
         )
+
+
+def _stops(call: Call, rule: Rule) -> bool:
+    """Whether the program stops on what is found: such a finding is told at once."""
+    if call.kind is Kind.REFUSED:
+        return call.certainty is not Certainty.OFTEN_MEANT
+    return call.kind is Kind.BACKWARD and rule.name == "saved-tensor-modified"
 
 
 def _read_line(path: str, line: int) -> str:

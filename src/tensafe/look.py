@@ -128,7 +128,8 @@ def _last_write(value: Any) -> model.LinePlace | None:
     if ledgers is None or torch is None or not isinstance(value, torch.Tensor):
         return None
     try:
-        ledger = value.untyped_storage().__dict__.get(ledgers._KEY)
+        with torch._C.DisableTorchFunction():
+            ledger = torch.Tensor.untyped_storage(value).__dict__.get(ledgers._KEY)
     except (RuntimeError, NotImplementedError):
         return None
     write = ledger.write if ledger is not None else None

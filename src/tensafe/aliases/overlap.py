@@ -80,6 +80,17 @@ class Overlap(NamedTuple):
 
 
 _ITSELF: Any = object()
+_from_torch: Any = None
+
+
+def _load_from_torch() -> Any:
+    """The one module that touches tensors, once the program has imported torch."""
+    global _from_torch
+    if sys.modules.get("torch") is not None:
+        from tensafe.memory import from_torch
+
+        _from_torch = from_torch
+    return _from_torch
 
 
 def overlap(a: Memory, b: Memory = _ITSELF, *, steps: int = STEPS) -> Overlap | Undecided | None:
@@ -100,16 +111,15 @@ def overlap(a: Memory, b: Memory = _ITSELF, *, steps: int = STEPS) -> Overlap | 
     """
     if b is _ITSELF:
         return _overlap_itself(a, steps)
-    if _is_tensor(a) and _is_tensor(b):
-        from tensafe.memory.from_torch import described, pair_of, same_storage
-
-        pair = pair_of(a, b)
+    tensors = _from_torch or _load_from_torch()
+    if tensors is not None:
+        pair = tensors.pair_of(a, b)
         if pair is not None:
             found = meet(pair[0], pair[1], steps)
             if not isinstance(found, Shared):
                 return found
-            if same_storage(a, b):
-                return _told_in_units(found, pair, described(a))
+            if tensors.same_storage(a, b):
+                return _told_in_units(found, pair, tensors.described(a))
     undecided = None
     for ours in parts_of(a):
         for theirs in parts_of(b):

@@ -45,8 +45,10 @@ def carry_out(argv: Sequence[str]) -> int:
     from tensafe.run import run_program
 
     telling = _Telling(outlet, chosen)
+    options_of_the_run = (("heal", chosen.heal), ("watched", chosen.watch), ("copies", chosen.copies))
+    asked = {name: value for name, value in options_of_the_run if value}
     status = run_program(
-        target, arguments, module=module, rules=rules, tell=telling.tell, tell_now=telling.tell_now
+        target, arguments, module=module, rules=rules, tell=telling.tell, tell_now=telling.tell_now, **asked
     )
     return telling.status(status)
 
@@ -56,7 +58,7 @@ def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
     argparse would take the program's options that look like ours.
     """
-    takes_value = {"--format", "--output", "--select", "--ignore"}
+    takes_value = {"--format", "--output", "--select", "--ignore", "--watch"}
     position = 0
     while position < len(argv):
         word = argv[position]
@@ -119,5 +121,22 @@ def _parser() -> Parser:
     parser.add_argument("-m", metavar="module", help="run a module, as `python -m module` does")
     add_output(parser, "standard error")
     parser.add_argument("--strict", action="store_true", help="exit 1 on errors and warnings")
+    parser.add_argument(
+        "--heal",
+        action="store_true",
+        help="give backward the values that were saved, whatever was written since, and go on",
+    )
+    parser.add_argument(
+        "--copies",
+        action="store_true",
+        help="tell which line copied how many bytes, and whether it had to (slower)",
+    )
+    parser.add_argument(
+        "--watch",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="tell every write into this tensor or module at once, such as model.fc.weight",
+    )
     add_rules(parser)
     return parser

@@ -30,6 +30,13 @@ class Kind(str, Enum):
     SHARED = "shared"  # put into memory that another process maps
     COMPARED = "compared"
     DISCARDED = "discarded"  # the last reference to a written tensor was dropped unread
+    REFUSED = "refused"  # PyTorch raised instead of doing it
+    OVERLAPPED = "overlapped"  # one operation wrote bytes that it also read, or wrote twice
+    REPEATED = "repeated"  # one object under several places that should each have their own
+    UNTIED = "untied"  # tensors that were to be one are two
+    RETAINED = "retained"  # a graph is kept though its backward is done
+    LEAKED = "leaked"  # gradients flowed where they are thrown away
+    PINNED = "pinned"  # a small view keeps a large storage alive
 
 
 class Certainty(str, Enum):
@@ -97,6 +104,14 @@ class Call:
     | RESTORED, COMPARED, STEPPED | `kept`: a live reference used as a copy, its KEPT moment in the trail |
     | DISCARDED | `written`: a temporary, its COPIED and WRITTEN moments in the trail |
     | STARVED | `cut`: its CUT moment in the trail; `parameters`: those that got no gradient (label) |
+    | REFUSED | `target`: what was to be written, viewed, … and what led there; `operand`: what it took |
+    | RETAINED | `kept`: its MADE and KEPT moments in the trail; the note counts the steps |
+    | LEAKED | `leak`: its MADE moment, where to detach; label: the parameters; note: which leak |
+    | COPIED | `copy`: its COPIED moment; the note says how many bytes in how many calls |
+    | PINNED | `view`: its VIEWED and KEPT moments; the note counts views, bytes reached and dead |
+    | SERIALISED | `saved`: its VIEWED moment, if known; the note counts dead and all bytes, calls |
+
+    `note` says more in one word or number where a rule needs it: which refusal, how many bytes.
     """
 
     kind: Kind
@@ -105,3 +120,4 @@ class Call:
     order: int
     values: Mapping[str, Value] = field(default_factory=dict)
     certainty: Certainty = Certainty.DID
+    note: str = ""

@@ -1,6 +1,7 @@
 """What an engine found and what it did not check, as data, to and from JSON."""
 
 from tensafe.facts import Site as Site
+from tensafe.findings.copies import CopyLine as CopyLine
 from tensafe.findings.finding import Action as Action
 from tensafe.findings.finding import AssignThroughIndex as AssignThroughIndex
 from tensafe.findings.finding import Because as Because
@@ -16,3 +17,4 @@ from tensafe.findings.record import Record as Record
 from tensafe.findings.record import collapse as collapse
 from tensafe.findings.record import from_json as from_json
 from tensafe.findings.record import to_json as to_json
+from tensafe.findings.size import size as size

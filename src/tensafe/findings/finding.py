@@ -97,6 +97,11 @@ class Finding:
     count: int = 1
     rank: int | None = None
 
+    @property
+    def location(self) -> Site:
+        """The line that does the wrong thing."""
+        return self.at
+
 
 @dataclass(frozen=True, slots=True)
 class NotChecked:

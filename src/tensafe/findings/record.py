@@ -9,6 +9,9 @@ from typing import Any
 
 from tensafe.errors import RecordError
 from tensafe.facts import Site
+from tensafe.findings.copies import CopyLine
+from tensafe.findings.copies import from_json as copy_from_json
+from tensafe.findings.copies import to_json as copy_to_json
 from tensafe.findings.finding import Because, Finding, NotChecked, Severity
 from tensafe.findings.fix_record import fix_from_json, fix_to_json
 
@@ -24,6 +27,7 @@ class Record:
     not_checked: tuple[NotChecked, ...] = ()
     summary: Mapping[str, float | int | str] = field(default_factory=dict)
     tool_version: str = ""
+    copies: tuple[CopyLine, ...] | None = None  # by line, where the run was asked for them
 
 
 def collapse(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -37,6 +41,7 @@ def collapse(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def to_json(record: Record) -> str:
     """The JSON text of a record, as described in the README under "The record"."""
+    copies = {} if record.copies is None else {"copies": [copy_to_json(row) for row in record.copies]}
     return json.dumps(
         {
             "version": FORMAT_VERSION,
@@ -45,6 +50,7 @@ def to_json(record: Record) -> str:
             "engine": record.engine,
             "findings": [_finding_to_json(finding) for finding in record.findings],
             "not_checked": [{"what": item.what, "why": item.why} for item in record.not_checked],
+            **copies,
             "summary": dict(record.summary),
         },
         indent=1,
@@ -70,6 +76,7 @@ def from_json(text: str) -> Record:
             not_checked=tuple(NotChecked(item["what"], item["why"]) for item in data["not_checked"]),
             summary=dict(data["summary"]),
             tool_version=str(data["tool_version"]),
+            copies=tuple(map(copy_from_json, data["copies"])) if "copies" in data else None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RecordError(f"not a tensafe record: {type(error).__name__} at {error}") from None

@@ -15,6 +15,7 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 _function_modes = torch._C._len_torch_function_stack
 _tracer = torch._C._get_tracing_state
 _new = tuple.__new__
+_device_names: dict[torch.device, str] = {}
 COMPRESSED_ROWS = (torch.sparse_csr, torch.sparse_bsr)
 COMPRESSED_COLUMNS = (torch.sparse_csc, torch.sparse_bsc)
 
@@ -66,8 +67,11 @@ def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def described(tensor: torch.Tensor) -> tuple[int, str, str]:
     """Bytes and device of a plain tensor's storage, and what is special about it."""
+    device = tensor.device
+    name = _device_names.get(device) or _device_names.setdefault(device, str(device))
+    plain = not (tensor.is_meta or tensor.is_quantized or is_copy_on_write(tensor))
     storage = tensor.untyped_storage()
-    return storage.nbytes(), str(tensor.device), _note(tensor, storage)
+    return storage.nbytes(), name, "" if plain else _note(tensor, storage)
 
 
 def is_copy_on_write(tensor: torch.Tensor) -> bool:

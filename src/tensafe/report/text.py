@@ -8,6 +8,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field, replace
 
 from tensafe.findings import Finding, Record, Severity, Site
+from tensafe.report import copies_text
 from tensafe.report.characters import printable
 from tensafe.report.excerpt import Place, excerpt, gutter_of
 from tensafe.report.places import shown_path
@@ -59,6 +60,8 @@ def render(record: Record, view: View) -> Iterator[Line]:
             yield ()
     for item in record.not_checked:
         yield (("not checked", "strong"), (f": {_subject(item.what, view)}: {printable(item.why)}", ""))
+    if record.copies is not None:
+        yield from copies_text.render(record.copies, view.root)
     if record.findings or record.not_checked:
         yield (("tensafe: ", "strong"), (closing(record, view), ""))
 

@@ -10,18 +10,22 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from tensafe.facts import Call, History, Kind, Moment, Value
 from tensafe.runtime.backwards import Backwards
+from tensafe.runtime.copies_table import CopiesTable
 from tensafe.runtime.cuts import Cuts
 from tensafe.runtime.discarded import Temporaries
 from tensafe.runtime.events import Events
 from tensafe.runtime.frames import site_of, user_place
 from tensafe.runtime.functions import Functions
 from tensafe.runtime.guest import Guest
+from tensafe.runtime.healed import Healed
 from tensafe.runtime.ledger import Event, LedgerHistory, clock, write_moment
 from tensafe.runtime.outs import Outs
 from tensafe.runtime.ownership import Ownership
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.saved import Saved, make_pack, make_unpack
 from tensafe.runtime.violation import message
+from tensafe.runtime.watcher import Context
+from tensafe.runtime.watchers import make_watchers
 from tensafe.runtime.writers import Stepping, Writers
 
 Ask = Callable[[Call, History], None]
@@ -53,33 +57,48 @@ class Guarded:
 class Engine:
     """One watched stretch of a program; `start()` and `stop()` bracket it, once each."""
 
-    def __init__(self, ask: Ask, not_checked: NotChecked) -> None:
+    def __init__(self, ask: Ask, not_checked: NotChecked, *, heal: bool = False) -> None:
         self._ask = ask
         self._not_checked = not_checked
         self._patches = Patches()
         guarded = Guarded(self._failed)
         self._cuts = Cuts(ask)
         self._ownership = Ownership(ask)
-        self._backwards = Backwards(self._cuts, guarded)
+        self._watchers = make_watchers(Context(ask, guarded, not_checked))
+        self._backwards = Backwards(self._cuts, guarded, self._each)
         functions = Functions(self._cuts, guarded)
         graph_values = self._backwards.graph_values
         self._stepping = Stepping()
         writers = Writers(
-            Temporaries(ask), graph_values.entries, functions.graph_dropped, self._failed, self._stepping
+            Temporaries(ask),
+            graph_values.entries,
+            functions.graph_dropped,
+            self._failed,
+            self._stepping,
+            self._each,
         )
+        self._heal = heal
         self._hooks = (make_pack(self._failed), make_unpack(self._changed))
+        healed = Healed(self._hooks) if heal else None
+        self._hooks = healed.hooks if healed else self._hooks
         self._functions = functions
         self._outs = Outs(guarded)
         self._guest = Guest(self._hooks, not_checked, self._forget)
-        self._parts = (
+        self._parts: tuple[Any, ...] = (
             writers,
             Events(self._cuts, self._ownership, guarded),
             self._backwards,
             functions,
             self._outs,
             self._guest,
+            *([healed] if healed else []),
+            *self._watchers,
         )
         self._step_hooks: list[Any] = []
+
+    def copies_table(self) -> CopiesTable:
+        """A table of all copies, to be started and stopped beside this engine."""
+        return CopiesTable(Guarded(self._failed), self._not_checked)
 
     def start(self) -> None:
         try:
@@ -93,6 +112,10 @@ class Engine:
         self._step_hooks = [before, after]
         self._guest.enter()
 
+    def ended_by(self, error: BaseException) -> None:
+        """The program ends by this exception; called before `stop()`."""
+        self._each("ended_by", error)
+
     def stop(self) -> None:
         """Undo every patch, then report what only the end can show."""
         try:
@@ -104,6 +127,15 @@ class Engine:
             self._patches.undo()
         self._ownership.finish()
         self._cuts.finish()
+        self._each("finish")
+
+    def _each(self, event: str, *details: Any) -> None:
+        """Tell every watcher; one that fails becomes a line of the report."""
+        for watcher in self._watchers:
+            try:
+                getattr(watcher, event)(*details)
+            except Exception as error:
+                self._failed(type(watcher).__name__.lower(), error)
 
     def _forget(self, tensor: Any) -> None:
         """Hold no weak reference to this tensor any more."""
@@ -111,12 +143,14 @@ class Engine:
         self._ownership.forget(tensor)
         self._functions.forget(tensor)
         self._backwards.graph_values.forget(tensor)
+        self._each("forget", tensor)
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         try:
             closure = args[1] if len(args) > 1 else kwargs.get("closure")
             self._stepping.begin(user_place(2) if closure is None else None)
             self._cuts.step(optimizer)
+            self._each("before_step", optimizer)
         except Exception as error:
             self._failed("an optimizer step", error)
 
@@ -124,7 +158,9 @@ class Engine:
         try:
             self._stepping.end()
             self._cuts.stepped(optimizer)
-            self._ownership.stepped(optimizer, user_place(2))
+            place = user_place(2)
+            self._ownership.stepped(optimizer, place)
+            self._each("stepped", optimizer, place)
         except Exception as error:
             self._failed("an optimizer step", error)
 
@@ -146,7 +182,7 @@ class Engine:
             self._ask(call, history)
         except Exception as error:
             self._failed("a changed saved tensor", error)
-        if counted:
+        if counted and not self._heal:
             raise RuntimeError(message(saved, call, history)).with_traceback(None)
 
 

@@ -11,6 +11,9 @@ from types import CodeType, FrameType
 
 from tensafe.facts import Site
 
+INTERNAL_PACKAGES = ("torch", "torchgen", "functorch", "numpy", "tensafe", "typing_extensions.py")
+"""Installed packages whose lines are never the user's; the last wraps functions that are deprecated."""
+
 Place = tuple[CodeType, int]
 """A code object and the offset of its running instruction: all that the hot path keeps of a line."""
 
@@ -35,7 +38,7 @@ def _is_internal(filename: str) -> bool:
         return not filename.startswith(("<ipython", "<stdin", "<string"))
     if "-packages" in filename:
         package = filename.partition("-packages")[2].strip("\\/").replace("\\", "/").partition("/")[0]
-        return package in ("torch", "torchgen", "functorch", "numpy", "tensafe")
+        return package in INTERNAL_PACKAGES
     return filename.startswith((_TENSAFE, *_STDLIB)) or _in_torch(filename)
 
 

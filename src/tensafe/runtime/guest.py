@@ -16,6 +16,7 @@ import torch
 
 from tensafe.runtime.frames import INTERNAL, site_of, user_frame, user_place
 from tensafe.runtime.patches import Patches
+from tensafe.runtime.scripted import finding_originals
 
 _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -44,6 +45,7 @@ class Guest:
         self._pid = os.getpid()
         self._own = _OfThread()
         self._others_noted = False
+        self._compiled_before = 0
 
     def install(self, patches: Patches) -> None:
         patches.wrap(torch.autograd.graph, "disable_saved_tensors_hooks", self._disable)
@@ -57,10 +59,11 @@ class Guest:
         for name in ("walk_tb", "_walk_tb_with_full_positions"):
             patches.wrap(traceback, name, self._walk)
         patches.wrap(torch.utils, "swap_tensors", self._swap)
-        patches.wrap(torch.jit._builtins, "_find_builtin", self._find_builtin)
+        patches.wrap(torch.jit._builtins, "_find_builtin", finding_originals)
 
     def enter(self) -> None:
         self._active = True
+        self._compiled_before = _compiled_graphs()
         self._push()
         os.register_at_fork(after_in_parent=self._forked, after_in_child=self._in_child)
 
@@ -188,14 +191,6 @@ class Guest:
 
         return functools.update_wrapper(swap_tensors, call)
 
-    def _find_builtin(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """TorchScript looks functions up by identity: a wrapped one stands for its original."""
-
-        def find_builtin(function: Any) -> Any:
-            return call(getattr(function, "__wrapped__", None) or function) or call(function)
-
-        return functools.update_wrapper(find_builtin, call)
-
     def _warning(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """A warning of a wrapped call belongs to the line that called it, and is shown there once."""
 
@@ -228,9 +223,14 @@ class Guest:
                 self._pop()
 
     def _look_for_compiled(self) -> None:
-        utils = sys.modules.get("torch._dynamo.utils")
-        if utils is not None and utils.counters["stats"]["unique_graphs"]:
+        if _compiled_graphs() > self._compiled_before:
             self._not_checked("torch.compile regions", "writes inside compiled code are not named")
+
+
+def _compiled_graphs() -> int:
+    """How many graphs `torch.compile` has made in this process."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    return int(utils.counters["stats"]["unique_graphs"]) if utils is not None else 0
 
 
 def _shows_always(category: type[Warning]) -> bool:

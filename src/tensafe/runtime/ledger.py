@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,6 +38,10 @@ RawWrite = tuple[str, CodeType | None, int, int, int]
 """The fields of a `Write`, as the hot path makes them."""
 
 
+OnWrite = Callable[["torch.Tensor", RawWrite], None]
+"""Hears of a write: the tensor through which it went, and the write."""
+
+
 def _order(write: Write) -> int:
     return write.order
 
@@ -55,7 +60,7 @@ class Event(NamedTuple):
 class Ledger:
     """The past of one storage; lives on the storage's own Python object and dies with it."""
 
-    __slots__ = ("benign", "exported", "first", "generation", "id", "lazy", "raw", "reshaped")
+    __slots__ = ("benign", "exported", "first", "generation", "id", "lazy", "raw", "reshaped", "watch")
 
     def __init__(self) -> None:
         self.id = StorageId(next(_ids))
@@ -66,6 +71,7 @@ class Ledger:
         self.lazy = True  # whether a copy-on-write clone of it can be made
         self.benign = False  # kernels write it behind the counter by design: running statistics
         self.exported: Event | None = None  # the last array or pointer handed out
+        self.watch: OnWrite | None = None  # who wants to hear of every write from now on
 
     @property
     def write(self) -> Write | None:

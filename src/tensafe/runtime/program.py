@@ -73,8 +73,11 @@ def _require_module(name: str) -> None:
         raise TensafeError(f"no module named {name}: is it installed, or below the current directory?")
 
 
-def execute(program: Program) -> int:
-    """Run it and return the exit status that plain Python would leave; an uncaught error is printed."""
+def execute(program: Program, ended_by: Callable[[BaseException], None]) -> int:
+    """Run it and return the exit status that plain Python would leave; an uncaught error is printed.
+
+    `ended_by` hears of the exception that ends the program while its frames are still there.
+    """
     interrupted: list[bool] = []
     atexit.register(_die_interrupted, interrupted)
     sys.argv[:] = [program.target, *program.arguments]
@@ -87,8 +90,10 @@ def execute(program: Program) -> int:
             _run_script(program.code, program.target)
         status = 0
     except SystemExit as error:
+        ended_by(error)
         status = _exit_status(error)
     except BaseException as error:
+        ended_by(error)
         _show(error)
         status = 1
         if isinstance(error, KeyboardInterrupt):

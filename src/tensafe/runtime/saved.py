@@ -18,6 +18,7 @@ from tensafe.runtime import ledger as ledgers
 from tensafe.runtime import modes
 from tensafe.runtime.frames import INTERNAL
 from tensafe.runtime.ledger import Ledger
+from tensafe.runtime.refusal_trail import next_number, trail
 
 COPY_LIMIT_NBYTES = 16 << 20  # a storage that cannot be cloned lazily is copied up to this size
 RATIO_LIMIT = 64  # a saved view this much smaller than its storage is checked by version alone
@@ -72,6 +73,10 @@ def make_pack(on_failure: Callable[[str, Exception], None]) -> Callable[[torch.T
             while frame is not None and INTERNAL[frame.f_code.co_filename]:
                 frame = frame.f_back
             code, offset = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+            number = next_number() - 1  # of the node that saves
+            if code is not trail.code or offset != trail.offset:
+                trail.move(code, offset, number)
+            trail.last = number
             kept = tensor if tensor.is_leaf else detach(tensor)
             if kept.layout is not torch.strided:
                 return new(Saved, (kept, kept._version, next(clock), None, None, 0, code, offset))

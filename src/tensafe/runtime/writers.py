@@ -50,6 +50,10 @@ NOT_WRITERS = frozenset(
     {"requires_grad_", "rename_", "names_", "record_stream_", "share_memory_", "is_shared_"}
 )
 
+MOST_LOOKS = 4
+MOST_LAYERS = 64
+"""So many writes of each line, by methods and by functions, are looked at closely."""
+
 OnFailure = Callable[[str, Exception], None]
 OnGraphArgument = Callable[[torch.Tensor, Write, tuple[Any, ...]], None]
 
@@ -64,12 +68,15 @@ class Writers:
         on_graph_argument: OnGraphArgument,
         on_failure: OnFailure,
         stepping: Stepping,
+        each: Callable[..., None],
     ) -> None:
         self._temporaries = temporaries
         self._graph_values = graph_values
         self._on_graph_argument = on_graph_argument
         self._on_failure = on_failure
         self._stepping = stepping
+        self._each = each
+        self._sites: dict[int, int] = {}  # writes seen by instruction, up to a few
         self._method_count, self._slot_count = temporary_counts()
 
     def install(self, patches: Patches) -> None:
@@ -100,10 +107,15 @@ class Writers:
         on_failure, place_of = self._on_failure, self._stepping.place_of
         changes_bytes = label.rpartition(".")[2] not in ONLY_RESHAPE
         plain, function_modes = PLAIN, torch._C._len_torch_function_stack
+        each, sites = self._each, self._sites
 
         def writer(self: Any, *args: Any, **kwargs: Any) -> Any:
             order = next(clock)
-            result = call(self, *args, **kwargs)
+            try:
+                result = call(self, *args, **kwargs)
+            except RuntimeError as error:
+                each("refused", label, self, args, error)
+                raise
             if type(self) not in plain or (function_modes() and modes.foreign()):
                 return result
             try:
@@ -127,8 +139,17 @@ class Writers:
                         ledger.first = raw
                 else:
                     ledger.reshaped = raw
+                if ledger.watch is not None:
+                    ledger.watch(self, raw)
+                if args and type(args[-1]) in plain and args[-1].untyped_storage().__dict__ is own:
+                    each("overlapping", label, self, args)
                 if graph_values:
                     on_graph_argument(self, Write(*raw), args)
+                site = id(code) + raw[2]
+                looks = sites.get(site, 0)
+                if looks < MOST_LOOKS:
+                    sites[site] = looks + 1
+                    each("first_writes", label, self, args)
             except NotImplementedError:
                 pass  # no storage to speak of: a functorch wrapper, a sparse tensor
             except Exception as error:
@@ -165,6 +186,8 @@ class Writers:
             try:
                 target = args[0] if args else kwargs.get("input", kwargs.get("self"))
                 record(label, (target,), order)
+                if type(target) in PLAIN and not modes.asked():
+                    self._look(label, target, args[1:])  # type: ignore[arg-type]
             except NotImplementedError:
                 pass  # no storage to speak of: a functorch wrapper, a sparse tensor
             except Exception as error:
@@ -172,6 +195,14 @@ class Writers:
             return result
 
         return _dressed(writer, call)
+
+    def _look(self, label: str, target: torch.Tensor, args: tuple[Any, ...]) -> None:
+        raw = ledgers.ledger_of(target).raw
+        site = id(raw[1]) + raw[2] if raw is not None else 0
+        looks = self._sites.get(site, 0)
+        if looks < MOST_LAYERS:  # the layers of a model are all called by one line of the program
+            self._sites[site] = looks + 1
+            self._each("first_writes", label, target, args)
 
     def _lists(self, label: str, call: Callable[..., Any]) -> Callable[..., Any]:
         clock, on_failure = ledgers.clock, self._on_failure
@@ -214,6 +245,8 @@ def record(label: str, targets: Iterable[Any], order: int) -> None:
             ledger = ledgers.ledger_of(tensor)
             ledger.raw = (label, code, offset, order, id(tensor))
             ledger.first = ledger.first or ledger.raw
+            if ledger.watch is not None:
+                ledger.watch(tensor, ledger.raw)
 
 
 class Stepping:

@@ -1,0 +1,13 @@
+"""Numbers of bytes in words."""
+
+from __future__ import annotations
+
+
+def size(nbytes: int) -> str:
+    """`1.5 MiB`, `300 bytes`."""
+    amount = float(nbytes)
+    for unit in ("KiB", "MiB", "GiB"):
+        amount /= 1024
+        if amount < 1024 or unit == "GiB":
+            return f"{nbytes} bytes" if nbytes < 1024 else f"{amount:.3g} {unit}"
+    return ""

@@ -1,0 +1,115 @@
+"""`tensafe.watching()`: the engine as a context manager."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+import torch
+
+import tensafe
+
+
+@pytest.fixture(autouse=True)
+def nothing_was_compiled() -> None:
+    """What other tests compiled in this process would be told as not checked."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    if utils is not None:
+        utils.counters.clear()
+
+
+def spoil() -> None:
+    weight = torch.ones(3, requires_grad=True)
+    gate = weight.tanh()
+    gate.data.mul_(2)
+    gate.sum().backward()
+
+
+def lose() -> None:
+    x = torch.ones(3)
+    x[x > 0].zero_()
+
+
+def lose_and_raise() -> None:
+    lose()
+    raise KeyError
+
+
+def codes(seen: tensafe.guards.Watching) -> list[str]:  # type: ignore[name-defined]
+    return [finding.code for finding in seen.findings if finding.severity.value != "notice"]
+
+
+def test_findings_afterwards() -> None:
+    with tensafe.watching() as seen:
+        spoil()
+    (finding,) = (finding for finding in seen.findings if finding.code == "TS202")
+    assert finding.name == "silent-gradient-corruption"
+    assert finding.severity == "error"
+    assert finding.location.path == __file__
+    assert finding.location.line == spoil.__code__.co_firstlineno + 3
+    assert "TS202" in repr(seen)
+    assert "gate.data.mul_(2)" in str(seen)
+    assert seen._repr_html_().startswith("<pre>")
+    assert json.loads(seen.to_json())["findings"][0]["code"]
+    assert "add_" not in vars(torch.Tensor)
+
+
+def test_a_clean_stretch_says_so() -> None:
+    with tensafe.watching() as seen:
+        torch.ones(2).add_(1)
+    assert seen.findings == ()
+    assert repr(seen) == "tensafe: nothing found"
+
+
+def test_select_and_ignore() -> None:
+    with tensafe.watching(select="TS1") as seen, tensafe.watching(ignore=["lost-write"]) as inner:
+        spoil()
+        lose()
+    assert codes(seen) == ["TS106"]
+    assert "TS106" not in codes(inner)
+    assert "TS202" in codes(inner)
+    with pytest.raises(tensafe.TensafeError):
+        tensafe.watching(select="no-such-rule")
+
+
+def test_nested_ones_share_the_engine_and_both_are_told() -> None:
+    with tensafe.watching() as outer:
+        spoil()
+        with tensafe.watching() as inner:
+            lose()
+        assert "add_" in vars(torch.Tensor)
+    assert codes(outer) == ["TS202", "TS106"]
+    assert codes(inner) == ["TS106"]
+    assert [item.what for item in inner.not_checked] == ["what only the end of a run shows"]
+    assert outer.not_checked == ()
+
+
+def test_an_outer_one_that_ends_first() -> None:
+    outer, inner = tensafe.watching(), tensafe.watching()
+    outer.__enter__()
+    inner.__enter__()
+    lose()
+    outer.__exit__(None, None, None)
+    lose()
+    inner.__exit__(None, None, None)
+    assert codes(inner) == ["TS106"]
+    assert [item.what for item in inner.not_checked] == ["what came later"]
+    assert "add_" not in vars(torch.Tensor)
+
+
+def test_an_error_goes_through() -> None:
+    seen = tensafe.watching()
+    with pytest.raises(KeyError), seen:
+        lose_and_raise()
+    assert codes(seen) == ["TS106"]
+    with pytest.raises(tensafe.TensafeError, match="once"), seen:
+        pass
+
+
+def test_with_safe_inplace_inside_there_is_nothing_to_report() -> None:
+    with tensafe.watching() as seen:
+        with tensafe.safe_inplace():
+            spoil()
+        spoil()
+    assert [finding.count for finding in seen.findings if finding.code == "TS202"] == [1]
