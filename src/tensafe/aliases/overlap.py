@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from tensafe.errors import TensafeError
 from tensafe.memory import Extent, Part, Shared, Undecided, from_numpy, meet, meet_itself
-from tensafe.memory.overlap import STEPS
+from tensafe.memory.overlap import STEPS, do_meet
 
 if TYPE_CHECKING:
     import numpy
@@ -29,32 +29,40 @@ class Side(NamedTuple):
 
 
 class Overlap(NamedTuple):
-    """Two tensors reach a common byte: `byte` of a storage is in the element `a.element` and in `b.element`.
+    """Two tensors reach a common byte: `byte` of a storage is in `a.element` and in `b.element`.
 
     Byte numbers count from the start of the storage, or of the array's buffer. `note` says what is special
     about the memory ("meta: no memory behind it", "copy-on-write").
     """
 
-    byte: int
-    places: tuple[tuple[Extent, tuple[int, ...], str], tuple[Extent, tuple[int, ...], str]]
-    unit: int  # the extents in `places` count in so many bytes
+    first: Extent  # of the first tensor, in units of so many bytes
+    second: Extent
+    unit: int
     storage_nbytes: int
     device: str
     note: str
+    parts: tuple[str, str] = ("", "")
+    shared: Shared | None = None  # None until somebody asks: that there is one is certain
+
+    @property
+    def byte(self) -> int:
+        """A byte of the storage that both reach."""
+        return self._found().byte * self.unit
 
     @property
     def a(self) -> Side:
         """Where the shared byte lies in the first tensor."""
-        return self._side(0)
+        return Side(self.first.scaled(self.unit), self._found().first, self.parts[0])
 
     @property
     def b(self) -> Side:
         """Where the shared byte lies in the second tensor."""
-        return self._side(1)
+        return Side(self.second.scaled(self.unit), self._found().second, self.parts[1])
 
-    def _side(self, which: int) -> Side:
-        extent, element, part = self.places[which]
-        return Side(extent.scaled(self.unit), element, part)
+    def _found(self) -> Shared:
+        found = self.shared or meet(self.first, self.second)
+        assert isinstance(found, Shared), "decided before it was told"
+        return found
 
     @property
     def relation(self) -> str:
@@ -115,11 +123,14 @@ def overlap(a: Memory, b: Memory = _ITSELF, *, steps: int = STEPS) -> Overlap | 
     if tensors is not None:
         pair = tensors.pair_of(a, b)
         if pair is not None:
-            found = meet(pair[0], pair[1], steps)
-            if not isinstance(found, Shared):
-                return found
+            first, second, unit = pair
+            meets = do_meet(first, second) if first.itemsize == second.itemsize == 1 else None
+            found = None if meets is not None else meet(first, second, steps)
+            if isinstance(found, Undecided) or not (meets or found):
+                return found if isinstance(found, Undecided) else None
             if tensors.same_storage(a, b):
-                return _told_in_units(found, pair, tensors.described(a))
+                nbytes, device, note = tensors.described(a)
+                return Overlap(first, second, unit, nbytes, device, note, shared=found)
     undecided = None
     for ours in parts_of(a):
         for theirs in parts_of(b):
@@ -171,14 +182,9 @@ def _overlap_parts(a: Part, b: Part, steps: int) -> Overlap | Undecided | None:
 def _told(a: Part, b: Part, distance: int, found: Shared | Undecided | None) -> Overlap | Undecided | None:
     if not isinstance(found, Shared):
         return found
-    places = (a.extent, found.first, a.name), (b.extent.moved(distance), found.second, b.name)
-    return Overlap(found.byte, places, 1, a.storage_nbytes, a.device, a.note or b.note)
-
-
-def _told_in_units(found: Shared, pair: tuple[Extent, Extent, int], storage: tuple[int, str, str]) -> Overlap:
-    """The answer of `meet` on extents that count in units of several bytes."""
-    first, second, unit = pair
-    return Overlap(found.byte * unit, ((first, found.first, ""), (second, found.second, "")), unit, *storage)
+    names = (a.name, b.name)
+    note = a.note or b.note
+    return Overlap(a.extent, b.extent.moved(distance), 1, a.storage_nbytes, a.device, note, names, found)
 
 
 def _overlap_itself(value: Memory, steps: int) -> Overlap | Undecided | None:
