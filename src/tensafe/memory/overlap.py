@@ -70,7 +70,7 @@ def _range(extent: Extent) -> tuple[int, int]:
 def do_meet(a: Extent, b: Extent) -> bool | None:
     """Whether two extents that count in whole elements (itemsize 1) meet, where that is decided at once.
 
-    The equation of `_search` for strides that are not negative and of at most two kinds: a matrix and its parts.
+    The equation of `_search` for strides that are not negative and of at most two kinds, as a matrix has.
     None says nothing.
     """
     merged: dict[int, int] = {}
