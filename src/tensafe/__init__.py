@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tensafe.look import explain as explain
     from tensafe.look import memory_map as memory_map
     from tensafe.memory.overlap import Undecided as Undecided
-    from tensafe.runtime.healing import safe_inplace as safe_inplace
+    from tensafe.runtime.values.healing import safe_inplace as safe_inplace
     from tensafe.watched import watch as watch
 
 __version__ = "0.1.0"
@@ -24,7 +24,7 @@ _HOMES = {
     "explain": "tensafe.look",
     "memory_map": "tensafe.look",
     "overlap": "tensafe.aliases.overlap",
-    "safe_inplace": "tensafe.runtime.healing",
+    "safe_inplace": "tensafe.runtime.values.healing",
     "watch": "tensafe.watched",
     "watching": "tensafe.guards",
 }

@@ -123,7 +123,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 def _last_write(value: Any) -> model.LinePlace | None:
     """From the runtime engine's ledger, where that engine runs in this process."""
-    ledgers = sys.modules.get("tensafe.runtime.ledger")
+    ledgers = sys.modules.get("tensafe.runtime.storages.ledger")
     torch = sys.modules.get("torch")
     if ledgers is None or torch is None or not isinstance(value, torch.Tensor):
         return None

@@ -171,7 +171,7 @@ class Listening:
 
 
 def _copy_lines(rows: Sequence[Any]) -> tuple[CopyLine, ...]:
-    from tensafe.runtime.copies_table import needed
+    from tensafe.runtime.costs.copies_table import needed
 
     return tuple(
         CopyLine(site, tally.op, tally.times, tally.nbytes, not tally.explicit, needed(tally))

@@ -11,11 +11,11 @@ from types import FrameType, TracebackType
 from tensafe.aliases.frames import caller, names_of, variables_of
 from tensafe.errors import TensafeError
 from tensafe.report.places import shown_path
-from tensafe.runtime.source import expressions_at
-from tensafe.runtime.watch_names import Names
-from tensafe.runtime.watch_region import WriteSeen
-from tensafe.runtime.watch_targets import step_into, targets_of
-from tensafe.runtime.watchpoints import points
+from tensafe.runtime.places.source import expressions_at
+from tensafe.runtime.watchpoints.names import Names
+from tensafe.runtime.watchpoints.points import points
+from tensafe.runtime.watchpoints.region import WriteSeen
+from tensafe.runtime.watchpoints.targets import step_into, targets_of
 
 MOST_KEPT = 10_000
 

@@ -16,7 +16,7 @@ import torch
 
 import tensafe
 from runtime.inplace_methods import Method, methods, names
-from tensafe.runtime.pointers import GROWING
+from tensafe.runtime.values.pointers import GROWING
 
 STEP = 1e-6
 NO_DERIVATIVE = {"logical_and_", "logical_or_", "logical_xor_", "random_"}

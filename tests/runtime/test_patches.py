@@ -87,7 +87,7 @@ def test_an_engine_that_cannot_start_leaves_nothing_behind_and_the_program_goes_
 ) -> None:
     from tensafe.rules._loader import catalogue
     from tensafe.run import watch_text
-    from tensafe.runtime.functions import Functions
+    from tensafe.runtime.calls.functions import Functions
 
     def refuse(self: Functions, patches: object) -> None:
         raise RuntimeError("no such thing in this torch")
@@ -105,7 +105,7 @@ def test_a_watcher_that_fails_is_told_and_the_program_goes_on(
 ) -> None:
     from tensafe.rules._loader import catalogue
     from tensafe.run import watch_text
-    from tensafe.runtime.ownership import Ownership
+    from tensafe.runtime.references.ownership import Ownership
 
     def fail(self: Ownership, *args: object) -> None:
         raise KeyError("ours")

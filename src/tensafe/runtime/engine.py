@@ -9,24 +9,24 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from tensafe.facts import Call, History, Kind, Moment, Value
-from tensafe.runtime.backwards import Backwards
-from tensafe.runtime.copies_table import CopiesTable
-from tensafe.runtime.cuts import Cuts
-from tensafe.runtime.discarded import Temporaries
-from tensafe.runtime.events import Events
-from tensafe.runtime.frames import site_of, user_place
-from tensafe.runtime.functions import Functions
+from tensafe.runtime.calls.backwards import Backwards
+from tensafe.runtime.calls.events import Events
+from tensafe.runtime.calls.functions import Functions
+from tensafe.runtime.calls.outs import Outs
+from tensafe.runtime.calls.writers import Stepping, Writers
+from tensafe.runtime.costs.copies_table import CopiesTable
+from tensafe.runtime.graphs.cuts import Cuts
+from tensafe.runtime.graphs.saved import Saved, make_pack, make_unpack
 from tensafe.runtime.guest import Guest
-from tensafe.runtime.healed import Healed
-from tensafe.runtime.ledger import Event, LedgerHistory, clock, write_moment
-from tensafe.runtime.outs import Outs
-from tensafe.runtime.ownership import Ownership
 from tensafe.runtime.patches import Patches
-from tensafe.runtime.saved import Saved, make_pack, make_unpack
+from tensafe.runtime.places.frames import site_of, user_place
+from tensafe.runtime.references.ownership import Ownership
+from tensafe.runtime.storages.ledger import Event, LedgerHistory, clock, write_moment
+from tensafe.runtime.values.healed import Healed
 from tensafe.runtime.violation import message
 from tensafe.runtime.watcher import Context
 from tensafe.runtime.watchers import make_watchers
-from tensafe.runtime.writers import Stepping, Writers
+from tensafe.runtime.writes.discarded import Temporaries
 
 Ask = Callable[[Call, History], None]
 NotChecked = Callable[[str, str], None]

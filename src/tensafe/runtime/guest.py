@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from tensafe.runtime.frames import INTERNAL, site_of, user_frame, user_place
 from tensafe.runtime.patches import Patches
+from tensafe.runtime.places.frames import INTERNAL, site_of, user_frame, user_place
 from tensafe.runtime.scripted import finding_originals
 
 _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep

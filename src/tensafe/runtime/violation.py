@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tensafe.facts import Call, Kind, Site
-from tensafe.runtime.ledger import LedgerHistory
-from tensafe.runtime.saved import Saved
+from tensafe.runtime.graphs.saved import Saved
+from tensafe.runtime.storages.ledger import LedgerHistory
 
 
 def message(saved: Saved, call: Call | None, history: LedgerHistory | None) -> str:

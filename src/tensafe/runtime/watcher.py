@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import torch
 
     from tensafe.runtime.engine import Ask, Guarded, NotChecked
-    from tensafe.runtime.frames import Place
+    from tensafe.runtime.places.frames import Place
 
 
 class Context(NamedTuple):

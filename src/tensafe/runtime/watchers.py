@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from tensafe.runtime.alias_writes import AliasWrites
-from tensafe.runtime.array_sharing import ArraySharing
-from tensafe.runtime.copies_made import CopiesMade
-from tensafe.runtime.leaks import Leaks
-from tensafe.runtime.looking import Looking
-from tensafe.runtime.overlaps import Overlaps
-from tensafe.runtime.process_sharing import ProcessSharing
-from tensafe.runtime.refusals import Refusals
-from tensafe.runtime.repeats import Repeats
-from tensafe.runtime.saving import Saving
-from tensafe.runtime.serialised import Serialised
-from tensafe.runtime.ties import Ties
+from tensafe.runtime.arrays.sharing import ArraySharing
+from tensafe.runtime.costs.copies_made import CopiesMade
+from tensafe.runtime.costs.looking import Looking
+from tensafe.runtime.costs.serialised import Serialised
+from tensafe.runtime.graphs.leaks import Leaks
+from tensafe.runtime.processes.saving import Saving
+from tensafe.runtime.processes.sharing import ProcessSharing
+from tensafe.runtime.references.ties import Ties
+from tensafe.runtime.refusals.watching import Refusals
 from tensafe.runtime.watcher import Context, Watcher
+from tensafe.runtime.writes.alias_writes import AliasWrites
+from tensafe.runtime.writes.overlaps import Overlaps
+from tensafe.runtime.writes.repeats import Repeats
 
 
 def make_watchers(context: Context) -> tuple[Watcher, ...]:

@@ -1,0 +1,1 @@
+"""Wrapped calls: writers, `out=`, exports, custom Functions, backwards."""

@@ -1,0 +1,1 @@
+"""Bytes that are copied, stored or kept alive for nothing."""

@@ -1,0 +1,1 @@
+"""Graphs: what they save, where they are cut, kept too long, or carry a gradient that is thrown away."""

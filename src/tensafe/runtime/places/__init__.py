@@ -1,0 +1,1 @@
+"""Where the program stands and what its source says there: lines, names, statements, holders."""

@@ -1,0 +1,1 @@
+"""Errors that PyTorch raises about memory or graphs, and what led there."""

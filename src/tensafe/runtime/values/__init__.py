@@ -1,0 +1,1 @@
+"""Value semantics for saved tensors: `safe_inplace()` and `run --heal`."""

@@ -1,0 +1,1 @@
+"""Watchpoints: who writes into this memory, at the writing line."""

@@ -1,0 +1,1 @@
+"""Writes that hit what they should not, or that nobody ever sees."""
