@@ -1,0 +1,1 @@
+"""Copies of trees of tensors: planned from extents, then carried out in few large operations."""

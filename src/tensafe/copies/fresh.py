@@ -1,0 +1,88 @@
+"""Fresh memory for copies: whole storages, on huge pages where they are large."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+from collections.abc import Callable, Iterator
+
+import torch
+
+LARGE_NBYTES = 32 << 20
+"""From here on malloc gives memory that nobody touched yet (glibc: the largest `M_MMAP_THRESHOLD`): it costs
+more to touch than to copy into, and huge pages pay. Smaller blocks may be warm, and advice then does harm.
+"""
+
+_HUGE_PAGE_NBYTES = 2 << 20
+_MADV_HUGEPAGE = 14  # include/uapi/asm-generic/mman-common.h of Linux
+_madvise: Callable[[int, int, int], int] | None = None
+if sys.platform == "linux":
+    with contextlib.suppress(OSError, AttributeError):
+        _function = ctypes.CDLL(None).madvise
+        _function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        _madvise = _function
+
+
+@contextlib.contextmanager
+def unrecorded() -> Iterator[None]:
+    """Autograd records nothing; cheaper than `torch.no_grad()` where it is entered per tensor."""
+    before = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_grad_enabled(before)
+
+
+def clone_of(x: torch.Tensor) -> torch.Tensor:
+    """`x.clone()` under `no_grad`, on huge pages when it is large; of x's own elements alone."""
+    if x.nbytes < LARGE_NBYTES or not x.is_cpu:
+        return torch.clone(x)
+    y = torch.empty_like(x)
+    on_huge_pages(y)
+    y.copy_(x)
+    return y
+
+
+def storage_of(nbytes: int, device: torch.device) -> torch.UntypedStorage:
+    """A fresh storage; its bytes are not set."""
+    flat = torch.empty(nbytes, dtype=torch.uint8, device=device)
+    if nbytes >= LARGE_NBYTES and flat.is_cpu:
+        on_huge_pages(flat)
+    return flat.untyped_storage()
+
+
+def bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
+    """The bytes of a storage as a tensor that shares them."""
+    flat = torch.empty(0, dtype=torch.uint8, device=storage.device)
+    flat.set_(storage, 0, (storage.nbytes(),), (1,))
+    return flat
+
+
+def storage_copy(storage: torch.UntypedStorage) -> torch.UntypedStorage:
+    """A storage of the same bytes; neither pinned nor shared, as `UntypedStorage.clone()` gives it."""
+    new = storage_of(storage.nbytes(), storage.device)
+    if new.nbytes():
+        bytes_of(new).copy_(bytes_of(storage))
+    return new
+
+
+def seat(y: torch.Tensor, storage: torch.UntypedStorage, x: torch.Tensor) -> None:
+    """Put a tensor at x's place in another storage, lazily conjugated or negated as x is."""
+    y.set_(storage, x.storage_offset(), x.size(), x.stride())
+    if x.is_conj() != y.is_conj():
+        torch._C._set_conj(y, x.is_conj())
+    if x.is_neg() != y.is_neg():
+        torch._C._set_neg(y, x.is_neg())
+
+
+def on_huge_pages(fresh: torch.Tensor) -> None:
+    """Ask the kernel for huge pages inside memory that nobody has touched yet; a refusal costs nothing."""
+    if _madvise is None:
+        return
+    start = fresh.data_ptr()
+    first = -(-start // _HUGE_PAGE_NBYTES) * _HUGE_PAGE_NBYTES
+    last = (start + fresh.nbytes) // _HUGE_PAGE_NBYTES * _HUGE_PAGE_NBYTES
+    if last > first:
+        _madvise(first, last - first, _MADV_HUGEPAGE)

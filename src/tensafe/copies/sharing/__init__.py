@@ -1,0 +1,1 @@
+"""One shared-memory arena for a whole tree of tensors and arrays, attached by one small handle."""

@@ -1,0 +1,123 @@
+"""Many tensors at once: those that a walk will meet in plain places are copied beforehand, in few calls."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection
+from typing import Any
+
+import torch
+
+from tensafe.copies.fresh import LARGE_NBYTES
+from tensafe.copies.walking.modules import is_usual
+from tensafe.copies.walking.objects import ATOMS
+from tensafe.copies.walking.session import Session
+
+FEWEST = 6
+"""Below this many tensors, copying one by one is as quick."""
+
+_Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
+_TENSORS = frozenset([_Tensor, _Parameter])
+_DICTIONARIES = frozenset([dict, OrderedDict, defaultdict])
+_SEQUENCES = frozenset([list, tuple])
+
+_unrecorded: Any = getattr(torch._C, "_AutoDispatchBelowAutograd", torch.no_grad)
+
+
+def copy_beforehand(s: Session) -> None:
+    """Enter copies of the root's plain tensors into the memo; the walk finds them there.
+
+    Looked for in containers, modules and their optimizers' states; tensors that share a storage, or that are
+    large or anything but plain memory, are left to the walk.
+    """
+    found = _plain_tensors(s.root)
+    if len(found) < FEWEST:
+        return
+    own = _alone(found, s)
+    values = list(own.values())
+    try:
+        copies = _copied(values)
+    except (RuntimeError, NotImplementedError):  # a rare dtype or layout among them: the walk knows them all
+        return
+    s.memo.update(zip(map(id, values), copies))  # noqa: B905 (as many, and `strict` costs)
+    s.own.update(own)
+    s.kept += values
+
+
+def _plain_tensors(root: Any) -> list[Any]:
+    """Tensors in plain places, each once."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    usual: dict[type, bool] = {}
+    stack: list[Collection[Any]] = [(root,)]
+    while stack:
+        values = stack.pop()
+        if _TENSORS.issuperset(map(type, values)):
+            found += values
+            continue
+        for value in values:
+            kind = type(value)
+            if kind in ATOMS:
+                continue
+            if kind in _TENSORS:
+                found.append(value)
+            elif id(value) not in seen:
+                seen.add(id(value))
+                stack += _inside(value, kind, usual)
+    return found
+
+
+def _inside(value: Any, kind: type, usual: dict[type, bool]) -> list[Collection[Any]]:
+    if kind in _DICTIONARIES:
+        return [value.values()]
+    if kind in _SEQUENCES:
+        return [value]
+    if kind not in usual:
+        usual[kind] = issubclass(kind, torch.nn.Module) and is_usual(kind)
+    if usual[kind]:
+        get = value.__dict__.get
+        parts = (get("_parameters"), get("_buffers"), get("_modules"))
+        return [part.values() for part in parts if part]
+    if issubclass(kind, torch.optim.Optimizer):
+        state = value.__dict__.get("state")
+        return [state.values()] if type(state) in _DICTIONARIES else []
+    return []
+
+
+def _alone(found: list[Any], s: Session) -> dict[int, Any]:
+    """Those that are small, dense and fill a storage of their own, by the `id` of this; each once.
+
+    Of tensors that are no Parameters only those without gradient and attributes. One pass asks everything, as
+    the next tensor is likely not in the cache.
+    """
+    own: dict[int, Any] = {}
+    memo, lent, known = s.memo, s.own, s.storages
+    for x in found:
+        if id(x) in memo:
+            continue
+        if type(x) is not _Parameter and (x.requires_grad or x.grad is not None or x.__dict__):
+            continue
+        try:
+            storage = x.untyped_storage()
+            if storage.nbytes() != x.nbytes or x.nbytes >= LARGE_NBYTES or not x.is_contiguous():
+                continue
+        except (NotImplementedError, RuntimeError):  # sparse and opaque layouts
+            continue
+        key = id(storage)
+        if key not in own and key not in lent and not (known and storage._cdata in known):
+            own[key] = x
+    return own
+
+
+def _copied(values: list[Any]) -> list[Any]:
+    if not values:
+        return []
+    with _unrecorded():
+        copies = list(map(torch.empty_like, values))
+        torch._foreach_copy_(copies, values)
+    if _Parameter in map(type, values):
+        for x, y in zip(values, copies, strict=True):
+            if type(x) is _Parameter:
+                y.__class__ = _Parameter
+                y.requires_grad = x.requires_grad
+    return copies
