@@ -41,10 +41,13 @@ rule: $(READY) ## NAME=some-bad-pattern writes a new rule's file
 	@test -n "$(NAME)" || { echo 'make rule: say which, as in `make rule NAME=some-bad-pattern`' >&2; exit 2; }
 	$(BIN)/python -m tensafe.rules._skeleton $(NAME)
 
-bench: $(BENCH_READY) ## what `run` costs a training step, how fast `check` reads, what looking at memory costs
+bench: $(BENCH_READY) ## what `run` costs a training step, how fast `check` reads, what looking and copying cost
 	$(BIN)/python bench/run_overhead.py
 	$(BIN)/python bench/check_speed.py
 	$(BIN)/python bench/look_speed.py
+	$(BIN)/python bench/copies.py
+	$(BIN)/python bench/pickles.py
+	$(BIN)/python bench/snapshots.py
 
 $(BENCH_READY): $(READY) requirements/bench.txt
 	@$(BIN)/python -m pip install -qq -r requirements/bench.txt

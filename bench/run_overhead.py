@@ -24,6 +24,7 @@ from statistics import median
 BENCH = Path(__file__).parent
 BURST = 0.15  # seconds of plain training that a burst should take
 PLAIN, AGAIN, ANOMALY, TENSAFE, SAFE = "plain", "plain again", "anomaly mode", "tensafe run", "safe_inplace"
+EXACT = "depth exact"
 REACH = {
     "mlp": {TENSAFE: 1.5, SAFE: 1.2},
     "conv": {TENSAFE: 1.1, SAFE: 1.03},
@@ -68,9 +69,10 @@ def command(mode: str, workload: str, options: list[str], scratch: Path) -> list
         return [sys.executable, *script, "--anomaly"]
     if mode == SAFE:
         return [sys.executable, *script, "--safe-inplace"]
-    if mode == TENSAFE:
-        record = ["--format", "json", "--output", str(scratch / f"{workload}.json")]
-        return [sys.executable, "-m", "tensafe", "run", *record, *script]
+    if mode in (TENSAFE, EXACT):
+        record = ["--format", "json", "--output", str(scratch / f"{workload}-{mode}.json")]
+        depth = ["--depth", "exact"] if mode == EXACT else []
+        return [sys.executable, "-m", "tensafe", "run", *record, *depth, *script]
     return [sys.executable, *script]
 
 
@@ -140,7 +142,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--restarts", type=int, default=5)
     parser.add_argument("--workloads", default=",".join(REACH), help="some of %(default)s")
-    parser.add_argument("--modes", default=f"{AGAIN},{ANOMALY},{TENSAFE},{SAFE}", help="some of %(default)s")
+    modes = ",".join((AGAIN, ANOMALY, TENSAFE, EXACT, SAFE))
+    parser.add_argument("--modes", default=modes, help="some of %(default)s")
     parser.add_argument(
         "--cpu-time", action="store_true", help="one thread and its CPU time, on a busy machine"
     )

@@ -36,6 +36,8 @@ RUN_KINDS = (  # seen by the running engine only, so far
     "needless-copy",
     "storage-pinned",
     "serialization-bloat",
+    "hidden-copy",
+    "write-during-save",
 )
 
 

@@ -30,12 +30,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fixes": {"findings"},
     "report": {"findings", "memory", "aliases", "ops"},
     "collector": {"facts", "findings", "rules"},
-    # the two modules that bring rules and an engine together; `run` reads the source too, for writes by NumPy
+    # the engine of a process and who listens to it; it reads the source too, for writes by NumPy
+    "listening": {"collector", "facts", "findings", "runtime", "static", "watched"},
+    "family": {"collector", "findings", "listening", "rules", "runtime"},  # a run's processes
+    # the two modules that bring rules and an engine together, and what a child process does of that
     "check": {"ops", "memory", "collector", "facts", "findings", "rules", "static", "fixes"},
-    "run": {"collector", "facts", "findings", "rules", "runtime", "static", "watched"},
+    "run": {"collector", "family", "findings", "listening", "rules", "runtime"},
+    "worker": {"collector", "family", "runtime"},
     # what people hold in their hands after `explain` and `memory_map`: the model with its renderings
     "look": {"aliases", "memory", "report", "runtime"},
-    "guards": {"collector", "findings", "report", "rules", "run"},  # `watching`
+    "guards": {"collector", "findings", "listening", "report", "rules"},  # `watching`
     "watched": {"aliases", "report", "runtime"},  # `watch`: who writes here
     "cli": {"check", "run", "findings", "rules", "fixes", "report", "memory", "checkpoints", "ops", "copies"},
     "__main__": {"cli"},

@@ -7,6 +7,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tensafe.aliases.overlap import Overlap as Overlap
     from tensafe.aliases.overlap import overlap as overlap
+    from tensafe.copies.arrays import to_numpy as to_numpy
+    from tensafe.copies.compact import compact as compact
+    from tensafe.copies.compact import copy as copy
+    from tensafe.copies.drop_in import deepcopy as deepcopy
+    from tensafe.copies.freeze import freeze as freeze
+    from tensafe.copies.pickling.dumping import Pickler as Pickler
+    from tensafe.copies.pickling.dumping import dumps as dumps
+    from tensafe.copies.pickling.loading import Unpickler as Unpickler
+    from tensafe.copies.pickling.loading import loads as loads
+    from tensafe.copies.plan import plan as plan
+    from tensafe.copies.readonly import readonly as readonly
+    from tensafe.copies.sharing.handle import share as share
+    from tensafe.copies.snapshots.best import BestWeights as BestWeights
+    from tensafe.copies.snapshots.randomness import rng as rng
+    from tensafe.copies.snapshots.snapshot import Snapshot as Snapshot
+    from tensafe.copies.snapshots.snapshot import rollback as rollback
+    from tensafe.copies.snapshots.snapshot import snapshot as snapshot
     from tensafe.errors import TensafeError as TensafeError
     from tensafe.guards import watching as watching
     from tensafe.look import explain as explain
@@ -18,26 +35,60 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BestWeights": "tensafe.copies.snapshots.best",
     "Overlap": "tensafe.aliases.overlap",
+    "Pickler": "tensafe.copies.pickling.dumping",
+    "Snapshot": "tensafe.copies.snapshots.snapshot",
     "TensafeError": "tensafe.errors",
     "Undecided": "tensafe.memory.overlap",
+    "Unpickler": "tensafe.copies.pickling.loading",
+    "compact": "tensafe.copies.compact",
+    "copy": "tensafe.copies.compact",
+    "deepcopy": "tensafe.copies.drop_in",
+    "dumps": "tensafe.copies.pickling.dumping",
     "explain": "tensafe.look",
+    "freeze": "tensafe.copies.freeze",
+    "loads": "tensafe.copies.pickling.loading",
     "memory_map": "tensafe.look",
     "overlap": "tensafe.aliases.overlap",
+    "plan": "tensafe.copies.plan",
+    "readonly": "tensafe.copies.readonly",
+    "rng": "tensafe.copies.snapshots.randomness",
+    "rollback": "tensafe.copies.snapshots.snapshot",
     "safe_inplace": "tensafe.runtime.values.healing",
+    "share": "tensafe.copies.sharing.handle",
+    "snapshot": "tensafe.copies.snapshots.snapshot",
+    "to_numpy": "tensafe.copies.arrays",
     "watch": "tensafe.watched",
     "watching": "tensafe.guards",
 }
 """Where each public name lives; it is imported when it is first used, and torch not before."""
 
 __all__ = [
+    "BestWeights",
     "Overlap",
+    "Pickler",
+    "Snapshot",
     "TensafeError",
     "Undecided",
+    "Unpickler",
+    "compact",
+    "copy",
+    "deepcopy",
+    "dumps",
     "explain",
+    "freeze",
+    "loads",
     "memory_map",
     "overlap",
+    "plan",
+    "readonly",
+    "rng",
+    "rollback",
     "safe_inplace",
+    "share",
+    "snapshot",
+    "to_numpy",
     "watch",
     "watching",
 ]

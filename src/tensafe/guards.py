@@ -8,10 +8,10 @@ from types import TracebackType
 from tensafe.collector import Collector
 from tensafe.errors import TensafeError
 from tensafe.findings import Finding, NotChecked, Record, to_json
+from tensafe.listening import Listening
 from tensafe.report import text
 from tensafe.report.style import plain
 from tensafe.rules._loader import select as select_rules
-from tensafe.run import listen
 
 Names = str | Sequence[str]
 
@@ -37,7 +37,7 @@ class Watching:
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
-        self._listening = listen(collector)
+        self._listening = Listening(collector)
         self._entered = False
 
     def __enter__(self) -> Watching:

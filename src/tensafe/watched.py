@@ -133,6 +133,12 @@ class Named:
             why = self._refused.get(name, "no such name was found in the program while torch was at work")
             not_checked(f"--watch {name}", why)
 
+    def abandon(self) -> None:
+        """Watch no more and say nothing: this is a forked child."""
+        self._names.stop()
+        for watched in self._watches:
+            watched.remove()
+
     def _found(self, name: str, value: object) -> bool:
         try:
             self._watches.append(Watch(value, name, None))

@@ -86,6 +86,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         rules: object,
         tell: Callable[[Record], None],
         tell_now: Callable[[Finding], None],
+        keep: Callable[[Record], None] | None = None,
     ) -> int:
         toys.calls.append(("run", target, list(arguments), module, rules))
         for finding in toys.stops:

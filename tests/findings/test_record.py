@@ -132,3 +132,25 @@ def test_a_source_gives_its_bytes_back(encoding: str) -> None:
 def test_what_is_no_source(data: bytes) -> None:
     with pytest.raises(ValueError):
         decode(data)
+
+
+def test_a_fault_that_is_seen_again_with_other_amounts_is_one_finding() -> None:
+    site = Site("train.py", 3)
+    told = [
+        Finding(
+            "TS206",
+            f"`losses` keeps the graphs of {steps} steps alive: {steps / 2} MB",
+            site,
+            help=f"{steps}",
+        )
+        for steps in (3, 40, 1200)
+    ]
+    (one,) = collapse(told)
+    assert (one.message, one.count) == (told[0].message, 3)
+    others = [
+        Finding("TS206", "`layer1` keeps 3 steps", site),
+        Finding("TS206", "`layer2` keeps 4 steps", site),
+    ]
+    assert len(collapse(others)) == 2
+    places = [Finding("TS206", "3 steps", site), Finding("TS206", "3 steps", Site("train.py", 4))]
+    assert len(collapse(places)) == 2

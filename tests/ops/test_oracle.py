@@ -60,6 +60,7 @@ def test_most_rows_are_run(compared: tuple[Differences, Tally, int]) -> None:
     assert len(compared[1].calls) >= FEWEST_ROWS_RUN
 
 
+@needs_the_same_torch
 def test_every_call_has_a_row(few: list[Call]) -> None:
     index = by_spelling(stored().rows())
     assert {call.spelling for call in few} - set(index) <= WITHOUT_A_ROW

@@ -117,6 +117,19 @@ BAD = {
         with torch.no_grad():
             y = net(torch.randn(2, 3))
         """,
+    "the input is kept under another name": """
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.act, self.fc = nn.LeakyReLU(inplace=True), nn.Linear(3, 3)
+
+            def forward(self, x):
+                identity = x
+                x = self.act(x)  # TS101
+                return self.fc(x) + identity
+
+        y = Block()(torch.randn(2, 3))
+        """,
 }
 
 GOOD = {
@@ -219,6 +232,21 @@ GOOD = {
         net[0].register_forward_hook(lambda module, args, output: maps.update(first=output.clone()))
         net[1].register_forward_hook(lambda module, args, output: maps.update(second=output))
         y = net(torch.randn(2, 3))
+        """,
+    "an activation of what is positive already, or of a tensor of its own": """
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.act, self.fc = nn.ReLU(inplace=True), nn.Linear(3, 3)
+
+            def forward(self, x):
+                identity = x
+                x = self.act(x)
+                out = self.act(self.fc(x))
+                return self.act(out + identity)
+
+        x = torch.randn(2, 3, requires_grad=True).relu()
+        y = Block()(Block()(x))
         """,
 }
 

@@ -144,9 +144,74 @@ BAD = {
         thread.join()
         """,
     ),
+    "a list of one name": (
+        "TS103",
+        """
+        state = torch.zeros(2)
+        states = [state for _ in range(3)]  # here
+        for index in range(3):
+            states[index] += index
+        """,
+    ),
+    "one tensor repeated": (
+        "TS103",
+        """
+        import itertools
+        slots = list(itertools.repeat(torch.zeros(2), 3))  # here
+        for index, slot in enumerate(slots):
+            slot.fill_(index)
+        """,
+    ),
+    "a tie by data, lost by a conversion": (
+        "TS107",
+        """
+        model = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3)])
+        model[1].weight.data = model[0].weight.data
+        model.double()  # here
+        with torch.no_grad():
+            model[0].weight.add_(1.0)
+        """,
+    ),
+    "each epoch's state handed to a slow saver": (
+        "TS109",
+        """
+        import io
+        import threading
+        from concurrent.futures import ThreadPoolExecutor
+        model, ready = nn.Linear(2, 1), threading.Event()
+        def save(state):
+            ready.wait()
+            torch.save(state, io.BytesIO())
+        with ThreadPoolExecutor(1) as pool:
+            for epoch in range(2):
+                with torch.no_grad():
+                    model.weight.add_(1.0)
+                pool.submit(save, model.state_dict())  # here
+            ready.set()
+        """,
+    ),
 }
 
 GOOD = {
+    "lists of one name that are not written, or of the loop's own name": """
+        state = torch.zeros(2)
+        states = [state for _ in range(3)]
+        parts = [part for part in torch.zeros(3, 2)]
+        for index in range(3):
+            states[index] = states[index] + index
+            parts[index] += index
+        """,
+    "a state that another thread looks at, and a copy that it saves": """
+        import io
+        from concurrent.futures import ThreadPoolExecutor
+        model = nn.Linear(2, 1)
+        with ThreadPoolExecutor(1) as pool:
+            for epoch in range(3):
+                pool.submit(len, model.state_dict()).result()
+                with torch.no_grad():
+                    model.weight.add_(1.0)
+                pool.submit(torch.save, model.state_dict(), io.BytesIO()).result()
+        """,
     "what does not overlap, and one value for all": """
         x = torch.arange(12.0).view(3, 4)
         x[:, 1:] = x[:, :-1].clone()

@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import torch
 
 from runtime.watching import line_of, loud, watch
 from tensafe.findings import Record, Severity
@@ -186,6 +187,19 @@ def test_large_waste_is_a_warning_and_small_waste_a_notice(tmp_path: Path) -> No
     assert [finding.severity for finding in loud(large)] == [Severity.WARNING]
 
 
+def test_many_small_copies_are_a_notice(tmp_path: Path) -> None:
+    code = "for _ in range(5_000):\n    total = x[rows[:5]].clone().sum()\n"
+    found = watch(LARGE + code, tmp_path).findings
+    assert [(finding.code, finding.severity) for finding in found] == [("TS301", Severity.NOTICE)]
+
+
+def test_a_save_names_where_the_view_in_a_dict_was_made(tmp_path: Path) -> None:
+    code = "import io\nsample = x[0]\ntorch.save({'x': sample, 'label': 1}, io.BytesIO())\n"
+    (found,) = watch(LARGE + code, tmp_path).findings
+    sites = [part.site for part in found.because]
+    assert [Path(site.path).read_text().splitlines()[site.line - 1] for site in sites] == ["sample = x[0]"]
+
+
 def test_a_function_mode_of_the_program_sees_clone_under_its_own_name(tmp_path: Path) -> None:
     code = """
         from torch.overrides import TorchFunctionMode
@@ -262,3 +276,14 @@ def _tensafe(command: list[str], folder: Path) -> subprocess.CompletedProcess[st
         check=False,
         env=environment,
     )
+
+
+def test_what_was_kept_before_watching_is_not_this_stretchs_doing(tmp_path: Path) -> None:
+    class Kept:
+        def __init__(self) -> None:
+            self.rows = [torch.zeros(1 << 20)[:4] for _ in range(3)]
+
+    before = Kept()
+    record = watch("torch.ones(1, requires_grad=True).sum().backward()", tmp_path)
+    assert [finding.code for finding in record.findings] == []
+    del before

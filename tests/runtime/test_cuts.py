@@ -115,6 +115,19 @@ CUT = {
         main()
         """,
     ),
+    "a total of numbers made a leaf": (
+        "total += (net['value'](x).sum() + net['policy'](x).sum()).item()",
+        """
+        optimizer = optimize(net.parameters())
+        for _ in range(3):
+            total = 0.0
+            {}
+            loss = torch.tensor(total, requires_grad=True)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    ),
 }
 
 MEANT = {
@@ -311,6 +324,17 @@ MEANT = {
             torch.tensor([net["value"](row).sum() for row in x])
         net["value"](x).sum().backward()
         """,
+    "a total for the log, reduced as a tensor": """
+        optimizer = optimize(net.parameters())
+        total = 0.0
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = net["policy"](x).sum() + net["value"](x).sum()
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        mean = torch.tensor(total) / 3
+        """,
 }
 
 
@@ -333,3 +357,17 @@ def test_a_starved_parameter_is_called_by_its_name(tmp_path: Path) -> None:
     line, code = CUT["half of the loss rebuilt, no optimizer"]
     (finding,) = loud(watch(code.format(line), tmp_path, MODEL))
     assert "`policy.weight`" in finding.message
+
+
+LOGGED = {
+    "an array for the metrics": "shown = out.data.cpu().numpy()",
+    "a number": "shown = out.detach().sum().item()",
+    "a formatted loss": "shown = f'{out.sum():.3f}'",
+    "a hard sample": "out = out + F.gumbel_softmax(out, hard=True)",
+}
+
+
+@pytest.mark.parametrize("name", LOGGED)
+def test_what_is_only_logged_is_no_notice_either(name: str, tmp_path: Path) -> None:
+    code = f"out = net['policy'](x)\n{LOGGED[name]}\nout.sum().backward()\n"
+    assert watch(code, tmp_path, MODEL + "import torch.nn.functional as F\n").findings == ()

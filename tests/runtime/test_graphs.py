@@ -91,6 +91,13 @@ KEPT = {
         for i in range(15):
             centre(step())
         """,
+    "rows of what is computed from the outputs after the backward": """
+        outputs = []
+        for i in range(15):
+            out = net(torch.randn(8, 4))
+            out.pow(2).mean().backward()
+            outputs.extend(out.softmax(-1))  # here
+        """,
 }
 
 
@@ -302,3 +309,25 @@ NO_LEAKS = {
 @pytest.mark.parametrize("name", NO_LEAKS)
 def test_gradients_that_are_meant_are_silent(name: str, tmp_path: Path) -> None:
     assert loud(watch(textwrap.dedent(NO_LEAKS[name]), tmp_path)) == []
+
+
+def test_a_function_mode_of_the_program_is_not_asked_about_gradients(tmp_path: Path) -> None:
+    code = """
+        from torch.overrides import TorchFunctionMode
+        seen = []
+        class Mode(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                seen.append(getattr(func, "__name__", ""))
+                return func(*args, **(kwargs or {}))
+        for i in range(15):
+            loss = net(torch.randn(8, 4)).pow(2).mean()
+            with Mode():
+                loss.backward()
+            optimizer.step()
+            with Mode():
+                optimizer.zero_grad()
+        assert "grad_fn" not in "".join(seen), seen
+        """
+    record = watch(TRAINING + "\n" + textwrap.dedent(code), tmp_path)
+    assert "raised" not in record.summary
+    assert loud(record) == []

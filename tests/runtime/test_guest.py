@@ -292,10 +292,8 @@ def test_same_output_and_exit_status_and_nothing_failed(name: str, tmp_path: Pat
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("own hooks", "tensors saved under other saved-tensor hooks"),
         ("torch.func", "torch.func and vmap"),
         ("compile", "torch.compile regions"),
-        ("loader, forked workers", "forked processes"),
     ],
 )
 def test_what_is_not_watched_is_said(name: str, what: str, tmp_path: Path) -> None:

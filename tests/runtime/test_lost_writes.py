@@ -20,6 +20,8 @@ LOST = (
     "x.index_select(0, rows).zero_()",
     "x[mask][mask] = 0",
     "x[rows].copy_(torch.zeros(2, 3))",
+    "x.double().add_(1)",
+    "x.t().to(torch.int64)[0] = 1",
 )
 KEPT = (
     "x[mask] = 0",
@@ -47,6 +49,9 @@ KEPT = (
     "w = torch.nn.Linear(2, 2); i = 0; list(w.parameters())[i].data.zero_()",
     "w = torch.nn.Linear(2, 2); w(torch.ones(1, 2)).sum().backward(); i = 0; w.weight.grad[i].zero_()",
     "d = {'a': x}; k = 'a'; d[k].add_(1)",
+    "x.float().add_(1)",
+    "x.to(torch.float32)[0] = 1",
+    "x.double().clone().add_(1)",
 )
 
 

@@ -47,6 +47,10 @@ USED_AS_A_COPY = {
         "start = [p.detach() for p in model.parameters()]",
         "step(); sum((p - q).norm() for p, q in zip(model.parameters(), start))",
     ),
+    "data subtracted from a list of data": (
+        "start = [p.data for p in model.parameters()]",
+        "step(); sum((p.data - q).norm() for p, q in zip(model.parameters(), start))",
+    ),
     "subtracted from a state": (
         "old = model.state_dict()",
         "step(); [(p - old[name]).norm() for name, p in model.named_parameters()]",

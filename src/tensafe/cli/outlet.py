@@ -63,6 +63,11 @@ class Outlet:
         else:
             terminal.write_text(self._render(record, view), self.stream)
 
+    def keep(self, record: Record) -> None:
+        """Write what is known so far into the file, if there is one and it can be written again."""
+        if self._output and not write.is_special(self._output):
+            self._write_file(record, self._output)
+
     def say_nothing_found(self, record: Record) -> None:
         """The one line of a clean record."""
         if self.format == "text" and not self._output and not record.findings and not record.not_checked:

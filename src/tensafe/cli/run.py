@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from tensafe.cli.options import Parser, add_output, add_rules, rules_of
 from tensafe.cli.outlet import Outlet, complain, has_findings
@@ -22,11 +24,14 @@ Run an unmodified program and tell which lines spoil its tensors.
 The program gets everything after the script or module; its arguments, standard output, exit status and
 traceback are those of plain Python. Findings go to standard error: all at the end, and at once for one
 that stops the program. A clean program leaves one line on a terminal and nothing in a pipe; what could
-not be watched is always told.
+not be watched is always told. Forked and spawned workers are watched too, and the ranks that
+`-m torch.distributed.run` starts; their findings come home. With --output the file is kept up to date while
+the program runs, so that it survives a crash; a program that RANK and WORLD_SIZE call a rank writes
+RUN.rank0.json for RUN.json.
 """
 EPILOG = """\
-Exit status: the program's own; with --strict 1 when it would be 0 and there are errors or warnings;
-2 when the program could not be started.
+Exit status: the program's own, also by a signal; with --strict 1 when it would be 0 and there are errors or
+warnings; 2 when the program could not be started.
 """
 
 
@@ -41,12 +46,20 @@ def carry_out(argv: Sequence[str]) -> int:
     module = rest[0] == "-m"
     target, arguments = (rest[1], rest[2:]) if module else (rest[0], rest[1:])
     inputs = () if module else (Path(target),)
+    chosen.output = _of_this_rank(chosen.output)
     outlet = Outlet(chosen, sys.stderr, rules, since=time.time(), inputs=inputs, what="the program itself")
     from tensafe.run import run_program
 
     telling = _Telling(outlet, chosen)
-    options_of_the_run = (("heal", chosen.heal), ("watched", chosen.watch), ("copies", chosen.copies))
-    asked = {name: value for name, value in options_of_the_run if value}
+    options_of_the_run = (
+        ("heal", chosen.heal),
+        ("watched", chosen.watch),
+        ("copies", chosen.copies),
+        ("depth", chosen.depth if chosen.depth != "writers" else ""),
+    )
+    asked: dict[str, Any] = {name: value for name, value in options_of_the_run if value}
+    if chosen.output:
+        asked["keep"] = outlet.keep
     status = run_program(
         target, arguments, module=module, rules=rules, tell=telling.tell, tell_now=telling.tell_now, **asked
     )
@@ -58,7 +71,7 @@ def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
     argparse would take the program's options that look like ours.
     """
-    takes_value = {"--format", "--output", "--select", "--ignore", "--watch"}
+    takes_value = {"--format", "--output", "--select", "--ignore", "--watch", "--depth"}
     position = 0
     while position < len(argv):
         word = argv[position]
@@ -76,6 +89,15 @@ def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
             return list(argv[:position]), list(argv[position:])
         position += 2 if word in takes_value else 1
     return list(argv), []
+
+
+def _of_this_rank(output: str | None) -> str | None:
+    """Ranks that a launcher starts alike write a file each: `run.json` becomes `run.rank1.json`."""
+    rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    if not output or not rank.isdecimal() or not size.isdecimal() or int(size) < 2:
+        return output
+    path = Path(output)
+    return str(path.with_name(f"{path.stem}.rank{rank}{path.suffix}"))
 
 
 class _Telling:
@@ -130,6 +152,13 @@ def _parser() -> Parser:
         "--copies",
         action="store_true",
         help="tell which line copied how many bytes, and whether it had to (slower)",
+    )
+    parser.add_argument(
+        "--depth",
+        choices=("writers", "exact"),
+        default="writers",
+        help="exact: also name writes by C++, in backward, TorchScript and storages (a tiny MLP's step takes "
+        "1.8 times as long as plain, a transformer's 1.2, instead of 1.4 and 1.1)",
     )
     parser.add_argument(
         "--watch",

@@ -13,7 +13,10 @@ from tensafe.findings.finding import OutOfPlace as OutOfPlace
 from tensafe.findings.finding import SetKeyword as SetKeyword
 from tensafe.findings.finding import Severity as Severity
 from tensafe.findings.finding import Wrap as Wrap
+from tensafe.findings.merging import Told as Told
+from tensafe.findings.merging import merge as merge
 from tensafe.findings.record import Record as Record
+from tensafe.findings.record import alike as alike
 from tensafe.findings.record import collapse as collapse
 from tensafe.findings.record import from_json as from_json
 from tensafe.findings.record import to_json as to_json

@@ -95,7 +95,8 @@ class Finding:
     help: str = ""
     fix: Fix | None = None
     count: int = 1
-    rank: int | None = None
+    rank: int | None = None  # of the one rank that saw it
+    processes: tuple[str, ...] = ()  # who saw it, where that was not the program's first process alone
 
     @property
     def location(self) -> Site:

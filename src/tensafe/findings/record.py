@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,13 +32,25 @@ class Record:
     copies: tuple[CopyLine, ...] | None = None  # by line, where the run was asked for them
 
 
+_AMOUNT = re.compile(r"(?<![\w.`])\d[\d.,]*(?: ?[kMGT]?B)?(?![\w`])")
+
+
+def alike(finding: Finding) -> Finding:
+    """What all findings of one fault have in common: their sizes and counts may differ from step to step."""
+    because = tuple(replace(other, message=_AMOUNT.sub("#", other.message)) for other in finding.because)
+    message, help_ = _AMOUNT.sub("#", finding.message), _AMOUNT.sub("#", finding.help)
+    return replace(finding, message=message, help=help_, because=because, count=1)
+
+
 def collapse(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Identical findings become one with a count; the order of first sight stays."""
-    merged: dict[Finding, int] = {}
+    """Findings of one fault become the first of them, with a count; the order of first sight stays."""
+    first: dict[Finding, Finding] = {}
+    counts: Counter[Finding] = Counter()
     for finding in findings:
-        key = replace(finding, count=1)
-        merged[key] = merged.get(key, 0) + finding.count
-    return tuple(replace(finding, count=count) for finding, count in merged.items())
+        key = alike(finding)
+        first.setdefault(key, finding)
+        counts[key] += finding.count
+    return tuple(replace(finding, count=counts[key]) for key, finding in first.items())
 
 
 def to_json(record: Record) -> str:
@@ -48,7 +62,7 @@ def to_json(record: Record) -> str:
             "tool": "tensafe",
             "tool_version": record.tool_version,
             "engine": record.engine,
-            "findings": [_finding_to_json(finding) for finding in record.findings],
+            "findings": [finding_to_json(finding) for finding in record.findings],
             "not_checked": [{"what": item.what, "why": item.why} for item in record.not_checked],
             **copies,
             "summary": dict(record.summary),
@@ -72,7 +86,7 @@ def from_json(text: str) -> Record:
     try:
         return Record(
             engine=str(data["engine"]),
-            findings=tuple(_finding_from_json(item) for item in data["findings"]),
+            findings=tuple(finding_from_json(item) for item in data["findings"]),
             not_checked=tuple(NotChecked(item["what"], item["why"]) for item in data["not_checked"]),
             summary=dict(data["summary"]),
             tool_version=str(data["tool_version"]),
@@ -104,7 +118,8 @@ def _site_from_json(data: Mapping[str, Any]) -> Site:
     )
 
 
-def _finding_to_json(finding: Finding) -> dict[str, Any]:
+def finding_to_json(finding: Finding) -> dict[str, Any]:
+    """One finding as it stands in the record."""
     return {
         "code": finding.code,
         "name": finding.name,
@@ -120,10 +135,12 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
         "fix": fix_to_json(finding.fix) if finding.fix else None,
         "count": finding.count,
         "rank": finding.rank,
+        **({"processes": list(finding.processes)} if finding.processes else {}),
     }
 
 
-def _finding_from_json(data: Mapping[str, Any]) -> Finding:
+def finding_from_json(data: Mapping[str, Any]) -> Finding:
+    """Back from the record."""
     return Finding(
         code=str(data["code"]),
         message=str(data["message"]),
@@ -139,4 +156,5 @@ def _finding_from_json(data: Mapping[str, Any]) -> Finding:
         fix=fix_from_json(data["fix"]) if data["fix"] else None,
         count=int(data["count"]),
         rank=data["rank"],
+        processes=tuple(map(str, data.get("processes", ()))),
     )

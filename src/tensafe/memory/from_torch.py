@@ -76,7 +76,10 @@ def described(tensor: torch.Tensor) -> tuple[int, str, str]:
 
 def is_copy_on_write(tensor: torch.Tensor) -> bool:
     """Whether the storage is a lazy clone, or the source of one."""
-    return bool(torch._C._is_cow_tensor(tensor))  # type: ignore[attr-defined]
+    try:
+        return bool(torch._C._is_cow_tensor(tensor))  # type: ignore[attr-defined]
+    except RuntimeError:  # from 2.14 on, of a subclass that dispatches for itself
+        return False
 
 
 def address_of(tensor: torch.Tensor) -> int | None:

@@ -37,7 +37,7 @@ class View:
 
 def one(finding: Finding) -> Finding:
     """The finding as it was when first seen, for comparing with one told earlier."""
-    return replace(finding, count=1)
+    return replace(finding, count=1, rank=None, processes=())
 
 
 def shown(record: Record, notices: bool) -> list[Finding]:
@@ -150,7 +150,12 @@ def _note(title: str, words: str, gutter: int, width: int) -> Iterator[Line]:
 
 
 def _seen(finding: Finding, before: str) -> str:
-    return f"{before}(seen {finding.count} times)" if finding.count > 1 else ""
+    """How often, and by which processes where that was not the first alone."""
+    times = f"seen {finding.count} times" if finding.count > 1 else ""
+    who = finding.processes or ([f"rank {finding.rank}"] if finding.rank is not None else [])
+    by = f"{'' if times else 'seen '}by {', '.join(map(printable, who))}" if who else ""
+    words = " ".join(part for part in (times, by) if part)
+    return f"{before}({words})" if words else ""
 
 
 def _in_files(record: Record, view: View) -> str:

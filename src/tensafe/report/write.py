@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
 
 from tensafe.errors import TensafeError
+
+_numbers = itertools.count(1)
 
 
 def refuse_unwritable(path: Path) -> None:
@@ -19,7 +22,7 @@ def refuse_unwritable(path: Path) -> None:
             raise IsADirectoryError(None, "it is a directory")
         if path.exists() and not os.access(path, os.W_OK):
             raise PermissionError(None, "it is write-protected")
-        if not _is_special(path):
+        if not is_special(path):
             name = _beside(os.path.realpath(path))
             with open(name, "xb"):
                 pass
@@ -43,7 +46,7 @@ def refuse_overwriting(path: Path, inputs: Iterable[Path], what: str) -> None:
 def write_whole(path: Path, data: bytes) -> None:
     """Replace the file, keeping its mode; raises `TensafeError` and leaves the old one on failure."""
     try:
-        if _is_special(path):
+        if is_special(path):
             path.write_bytes(data)
         else:
             _replace(os.path.realpath(path), data)
@@ -66,14 +69,14 @@ def _replace(path: str, data: bytes) -> None:
 
 
 def _beside(path: str) -> str:
-    """A name in the same folder that no other process uses."""
+    """A name in the same folder that no other write uses."""
     folder, name = os.path.split(path)
     if len(os.fsencode(name)) > 255:  # the name beside it is cut to a length that always works
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-    return os.path.join(folder, f".{name[:40]}.{os.getpid()}.tmp")
+    return os.path.join(folder, f".{name[:40]}.{os.getpid()}.{next(_numbers)}.tmp")
 
 
-def _is_special(path: Path) -> bool:
+def is_special(path: Path) -> bool:
     """A device or a pipe, which a rename would replace."""
     return path.exists() and not path.is_file()
 

@@ -34,6 +34,8 @@ SEVERITY = "error"
 AT = Kind.BACKWARD
 HELP = """use the out-of-place form here (`x = x + y` for `x += y`), or write to a `clone()`;
 `retain_graph=True` and `.data` do not help: the values that backward needs are gone"""
+STEP_HELP = """call every `backward()` that needs these weights before the `step()`, or compute the loss
+again after it; `retain_graph=True` does not help: the old weights are gone"""
 
 SETUP = """
 import torch
@@ -114,7 +116,13 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         at=at,
         label=_label(write),
         because=tuple(because),
+        help=" ".join(STEP_HELP.split()) if _is_step(write.op) else "",
     )
+
+
+def _is_step(op: str) -> bool:
+    """Whether an optimizer wrote, which has no out-of-place form."""
+    return op.endswith(".step")
 
 
 def _label(write: Moment) -> str:
@@ -123,7 +131,9 @@ def _label(write: Moment) -> str:
     return "most likely changed in place here" if write.note else "changed in place here"
 
 
-def fix(finding: Finding) -> Fix:
+def fix(finding: Finding) -> Fix | None:
+    if _is_step(finding.message.split("`")[1] if "`" in finding.message else ""):
+        return None
     return Fix(OutOfPlace(finding.at), safe=False, title="use the out-of-place form")
 
 

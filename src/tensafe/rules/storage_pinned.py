@@ -71,9 +71,10 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     if kept is not None and kept.site is not None and kept.site.line != viewed.site.line:
         because = (Because(kept.site, "kept here"),)
     views = "a view" if count == 1 else f"{count} views"
+    keep = "keeps" if count == 1 else "keep"
     yield Finding(
         CODE,
-        message=f"{views} of {size(reached)} keep {size(dead)} alive that nobody can reach",
+        message=f"{views} of {size(reached)} {keep} {size(dead)} alive that nobody can reach",
         at=viewed.site,
         label="viewed here",
         because=because,

@@ -101,6 +101,7 @@ EXAMPLES = [
 
 _MESSAGES = {
     "checkpoint": "the checkpoint has two values for {label}, one parameter here: the last one wins",
+    "parted": "this gives {label}, which were one memory, separate memory: they are tied no more",
     "unlinked": "this gives a buffer and the parameters that were views of it separate memory",
     "stale": "this keeps the module's tensors, which `{op}` replaces: writes to them miss the module",
     "replaced": "the optimizer does not know the parameters made here: {label} is not trained",
@@ -108,6 +109,7 @@ _MESSAGES = {
 }
 _LABELS = {
     "checkpoint": "loaded here",
+    "parted": "the tie is lost here",
     "unlinked": "the tie is lost here",
     "stale": "kept here",
     "replaced": "replaced here",

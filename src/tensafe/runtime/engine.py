@@ -6,20 +6,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.compiler import is_compiling
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from tensafe.facts import Call, History, Kind, Moment, Value
 from tensafe.runtime.calls.backwards import Backwards
 from tensafe.runtime.calls.events import Events
+from tensafe.runtime.calls.exact import Exact
 from tensafe.runtime.calls.functions import Functions
 from tensafe.runtime.calls.outs import Outs
-from tensafe.runtime.calls.writers import Stepping, Writers
+from tensafe.runtime.calls.stepping import Stepping
+from tensafe.runtime.calls.writers import Writers
 from tensafe.runtime.costs.copies_table import CopiesTable
 from tensafe.runtime.graphs.cuts import Cuts
 from tensafe.runtime.graphs.saved import Saved, make_pack, make_unpack
+from tensafe.runtime.graphs.under_hooks import composing
 from tensafe.runtime.guest import Guest
+from tensafe.runtime.modes import unseen
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.places.frames import site_of, user_place
+from tensafe.runtime.processes.ranks import Ranks
 from tensafe.runtime.references.ownership import Ownership
 from tensafe.runtime.storages.ledger import Event, LedgerHistory, clock, write_moment
 from tensafe.runtime.values.healed import Healed
@@ -40,10 +46,15 @@ class Guarded:
 
     def __call__(self, what: str, watcher: Callable[..., Any]) -> Callable[..., None]:
         on_failure = self._on_failure
+        functions, dispatches = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
 
         def guarded(*args: Any, **kwargs: Any) -> None:
             try:
-                watcher(*args, **kwargs)
+                if functions() or dispatches():
+                    with unseen():
+                        watcher(*args, **kwargs)
+                else:
+                    watcher(*args, **kwargs)
             except Exception as error:
                 on_failure(what, error)
 
@@ -57,11 +68,20 @@ class Guarded:
 class Engine:
     """One watched stretch of a program; `start()` and `stop()` bracket it, once each."""
 
-    def __init__(self, ask: Ask, not_checked: NotChecked, *, heal: bool = False) -> None:
+    def __init__(
+        self,
+        ask: Ask,
+        not_checked: NotChecked,
+        *,
+        heal: bool = False,
+        forks_followed: bool = False,
+        on_rank: Callable[[int], None] | None = None,
+        exact: bool = False,
+    ) -> None:
         self._ask = ask
         self._not_checked = not_checked
         self._patches = Patches()
-        guarded = Guarded(self._failed)
+        guarded = self._guarded = Guarded(self._failed)
         self._cuts = Cuts(ask)
         self._ownership = Ownership(ask)
         self._watchers = make_watchers(Context(ask, guarded, not_checked))
@@ -83,7 +103,9 @@ class Engine:
         self._hooks = healed.hooks if healed else self._hooks
         self._functions = functions
         self._outs = Outs(guarded)
-        self._guest = Guest(self._hooks, not_checked, self._forget)
+        compose = None if heal else composing(self._hooks[0], self._changed, self._failed)
+        self._guest = Guest(self._hooks, not_checked, self._forget, forks_followed, compose)
+        self._exact = Exact(not_checked, self._failed) if exact else None
         self._parts: tuple[Any, ...] = (
             writers,
             Events(self._cuts, self._ownership, guarded),
@@ -92,6 +114,8 @@ class Engine:
             self._outs,
             self._guest,
             *([healed] if healed else []),
+            *([Ranks(on_rank, guarded)] if on_rank else []),
+            *([self._exact] if self._exact else []),
             *self._watchers,
         )
         self._step_hooks: list[Any] = []
@@ -100,17 +124,18 @@ class Engine:
         """A table of all copies, to be started and stopped beside this engine."""
         return CopiesTable(Guarded(self._failed), self._not_checked)
 
-    def start(self) -> None:
+    def start(self, *, hooks: bool = True) -> None:
+        """Without `hooks` this thread gets none: a fork that began under others of the program."""
         try:
             for part in self._parts:
                 part.install(self._patches)
         except BaseException:
             self._patches.undo()
             raise
-        before = register_optimizer_step_pre_hook(self._before_step)
-        after = register_optimizer_step_post_hook(self._after_step)
+        before = register_optimizer_step_pre_hook(self._step_hook(self._before_step))
+        after = register_optimizer_step_post_hook(self._step_hook(self._after_step))
         self._step_hooks = [before, after]
-        self._guest.enter()
+        self._guest.enter(hooks)
 
     def ended_by(self, error: BaseException) -> None:
         """The program ends by this exception; called before `stop()`."""
@@ -118,16 +143,29 @@ class Engine:
 
     def stop(self) -> None:
         """Undo every patch, then report what only the end can show."""
+        self._go(self._guest.leave)
+        self._ownership.finish()
+        self._cuts.finish()
+        self._each("finish")
+
+    def abandon(self) -> bool:
+        """Undo every patch and report nothing: a forked child does not tell what its parent knows.
+
+        False where our hooks had to stay under others of the program.
+        """
+        return self._go(self._guest.abandon)
+
+    def _go(self, leave: Callable[[], bool]) -> bool:
         try:
-            self._guest.leave()
+            left = leave()
             self._outs.stop()
+            if self._exact:
+                self._exact.stop()
             for handle in self._step_hooks:
                 handle.remove()
         finally:
             self._patches.undo()
-        self._ownership.finish()
-        self._cuts.finish()
-        self._each("finish")
+        return left
 
     def _each(self, event: str, *details: Any) -> None:
         """Tell every watcher; one that fails becomes a line of the report."""
@@ -145,24 +183,32 @@ class Engine:
         self._backwards.graph_values.forget(tensor)
         self._each("forget", tensor)
 
+    def _step_hook(self, see: Callable[..., None]) -> Callable[..., None]:
+        """A hook that a compiled step does not look into."""
+        guarded = self._guarded("an optimizer step", see)
+
+        def hook(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+            if not is_compiling():
+                guarded(optimizer, args, kwargs)
+
+        return hook
+
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        try:
-            closure = args[1] if len(args) > 1 else kwargs.get("closure")
-            self._stepping.begin(user_place(2) if closure is None else None)
-            self._cuts.step(optimizer)
-            self._each("before_step", optimizer)
-        except Exception as error:
-            self._failed("an optimizer step", error)
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        self._stepping.begin(optimizer, user_place(2), whole=closure is None)
+        self._cuts.step(optimizer)
+        self._each("before_step", optimizer)
+        if self._exact and closure is None and type(optimizer).__module__.startswith("torch.optim."):
+            self._exact.pause()
 
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        try:
-            self._stepping.end()
-            self._cuts.stepped(optimizer)
-            place = user_place(2)
-            self._ownership.stepped(optimizer, place)
-            self._each("stepped", optimizer, place)
-        except Exception as error:
-            self._failed("an optimizer step", error)
+        self._stepping.end(optimizer)
+        if self._exact:
+            self._exact.resume()
+        self._cuts.stepped(optimizer)
+        place = user_place(2)
+        self._ownership.stepped(optimizer, place)
+        self._each("stepped", optimizer, place)
 
     def _failed(self, what: str, error: Exception) -> None:
         self._not_checked(what, f"tensafe failed there ({type(error).__name__}: {error})")

@@ -1,8 +1,7 @@
-"""Manners: threads are watched too, torch.func and the program's own hooks work, forks are left alone."""
+"""Manners: threads are watched too, torch.func and the program's own hooks work, forks go their own way."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import sys
@@ -14,41 +13,48 @@ from typing import Any
 
 import torch
 
+from tensafe.runtime.graphs.under_hooks import Compose, Hooks, swapped, under
 from tensafe.runtime.patches import Patches
-from tensafe.runtime.places.frames import INTERNAL, site_of, user_frame, user_place
+from tensafe.runtime.places.frames import INTERNAL, user_frame
 from tensafe.runtime.scripted import finding_originals
 
 _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
-
-Hooks = tuple[Callable[[torch.Tensor], Any], Callable[[Any], torch.Tensor]]
 
 
 class _OfThread(threading.local):
     """What one thread has: our hooks, how many others above them, and which dispatch modes lifted ours."""
 
-    def __init__(self) -> None:
+    def __init__(self, hooks: Hooks) -> None:
+        self.hooks = self.plain = hooks  # those that are pushed, and those without any of the program
         self.pushed = False
         self.others = 0
         self.lifted: list[bool] = []
+        self.without = False  # whether they are off because the program disabled all hooks
 
 
 class Guest:
     """Holds the saved-tensor hooks of each thread and steps aside where PyTorch allows none."""
 
     def __init__(
-        self, hooks: Hooks, not_checked: Callable[[str, str], None], forget: Callable[[Any], None]
+        self,
+        hooks: Hooks,
+        not_checked: Callable[[str, str], None],
+        forget: Callable[[Any], None],
+        forks_followed: bool,
+        compose: Compose | None,
     ) -> None:
-        self._hooks = hooks
+        self._compose = compose
         self._forget = forget
         self._not_checked = not_checked
+        self._forks_followed = forks_followed
         self._active = False
         self._pid = os.getpid()
-        self._own = _OfThread()
-        self._others_noted = False
+        self._own = _OfThread(hooks)
         self._compiled_before = 0
 
     def install(self, patches: Patches) -> None:
-        patches.wrap(torch.autograd.graph, "disable_saved_tensors_hooks", self._disable)
+        patches.wrap(torch._C._autograd, "_saved_tensors_hooks_disable", self._disable)
+        patches.wrap(torch._C._autograd, "_saved_tensors_hooks_enable", self._enable)
         patches.wrap(torch.autograd.graph.saved_tensors_hooks, "__enter__", self._own_hooks)
         patches.wrap(torch.autograd.graph.saved_tensors_hooks, "__exit__", self._own_hooks_end)
         mode = torch.utils._python_dispatch.TorchDispatchMode
@@ -59,29 +65,48 @@ class Guest:
         for name in ("walk_tb", "_walk_tb_with_full_positions"):
             patches.wrap(traceback, name, self._walk)
         patches.wrap(torch.utils, "swap_tensors", self._swap)
+        patches.wrap(torch.utils.checkpoint, "_current_user_saved_tensors_hooks", self._their_own)
         patches.wrap(torch.jit._builtins, "_find_builtin", finding_originals)
 
-    def enter(self) -> None:
+    def enter(self, hooks: bool) -> None:
         self._active = True
         self._compiled_before = _compiled_graphs()
-        self._push()
+        if hooks:
+            self._begin()
         os.register_at_fork(after_in_parent=self._forked, after_in_child=self._in_child)
 
-    def leave(self) -> None:
-        if self._active and self._on_top():
+    def leave(self) -> bool:
+        left = self.abandon()
+        self._look_for_compiled()
+        return left
+
+    def abandon(self) -> bool:
+        """Leave without a word; hooks of ours that lie under the program's own stay, and still work."""
+        on_top = self._active and self._on_top()
+        if on_top:
             self._pop()
         self._active = False
-        self._look_for_compiled()
+        return on_top
 
     def _on_top(self) -> bool:
         """Whether this thread's innermost hooks are ours; before torch 2.7 only by counting the others."""
         if hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):
             top: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)
-            return top is not None and top[0] is self._hooks[0]
+            return top is not None and top[0] is self._own.hooks[0]
         return bool(self._own.pushed) and not self._own.others
 
+    def _begin(self) -> None:
+        """Push hooks; where the program's own are there already, theirs over ours."""
+        if torch._C._autograd._saved_tensors_hooks_get_disabled_error_message() is not None:
+            self._not_checked("saved tensors", "begun inside torch.func, where PyTorch allows no hooks")
+            return
+        top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda _: None)(True)
+        if top is not None and self._compose is not None:
+            self._own.hooks = self._compose(top)
+        self._push()
+
     def _push(self) -> None:
-        torch._C._autograd._push_saved_tensors_default_hooks(*self._hooks)
+        torch._C._autograd._push_saved_tensors_default_hooks(*self._own.hooks)
         self._own.pushed = True
 
     def _pop(self) -> None:
@@ -126,28 +151,44 @@ class Guest:
     def _disable(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """`torch.func` refuses to run under any hooks: ours are lifted for that time."""
 
-        @contextlib.contextmanager
-        def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-            lifted = self._lift("torch.func and vmap", "PyTorch allows no saved-tensor hooks inside them")
-            try:
-                with call(error_message):
-                    yield
-            finally:
-                if lifted:
-                    self._lower()
+        def _saved_tensors_hooks_disable(*args: Any) -> Any:
+            if self._lift("torch.func and vmap", "PyTorch allows no saved-tensor hooks inside them"):
+                self._own.without = True
+            return call(*args)
 
-        return functools.update_wrapper(disable_saved_tensors_hooks, call)
+        return functools.update_wrapper(_saved_tensors_hooks_disable, call)
+
+    def _enable(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def _saved_tensors_hooks_enable() -> Any:
+            result = call()
+            if self._own.without:
+                self._own.without = False
+                self._lower()
+            return result
+
+        return functools.update_wrapper(_saved_tensors_hooks_enable, call)
+
+    def _their_own(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """From 2.14 on, selective checkpointing looks for hooks of the program: ours are none."""
+
+        def _current_user_saved_tensors_hooks() -> Any:
+            found: Any = torch._C._autograd._top_saved_tensors_default_hooks(False)
+            while found is not None:
+                pack = under(found[0])
+                if not getattr(pack, "_checkpoint_internal", False):
+                    return None if pack is self._own.plain[0] else found
+                found = pack._user_hooks
+            return None
+
+        return functools.update_wrapper(_current_user_saved_tensors_hooks, call)
 
     def _own_hooks(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def enter(self_: Any) -> Any:
-            if self._active and not self._others_noted:
-                self._others_noted = True
-                site = site_of(user_place(2))
-                where = f" (first at {os.path.basename(site.path)}:{site.line})" if site else ""
-                why = f"the program's own hooks, or activation checkpointing, keep them{where}"
-                self._not_checked("tensors saved under other saved-tensor hooks", why)
             self._own.others += 1
-            return call(self_)
+            if not self._active or self._compose is None:
+                return call(self_)
+            with swapped(self_, self._compose):
+                return call(self_)
 
         return functools.update_wrapper(enter, call)
 
@@ -213,14 +254,11 @@ class Guest:
         return functools.update_wrapper(show, call)
 
     def _forked(self) -> None:
-        if self._active:
+        if self._active and not self._forks_followed:
             self._not_checked("forked processes", "what a worker process does is not watched")
 
     def _in_child(self) -> None:
-        if self._active:
-            self._active = False
-            if self._on_top():
-                self._pop()
+        self.abandon()
 
     def _look_for_compiled(self) -> None:
         if _compiled_graphs() > self._compiled_before:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -20,3 +22,13 @@ def foreign() -> bool:
 def asked() -> bool:
     """Whether a mode of the program would be asked about what we do."""
     return bool(torch._C._len_torch_function_stack()) and foreign()
+
+
+@contextlib.contextmanager
+def unseen() -> Iterator[None]:
+    """No mode of the program is asked about what we do inside."""
+    if not torch._C._len_torch_function_stack() and not torch._C._len_torch_dispatch_stack():
+        yield
+        return
+    with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction():
+        yield

@@ -78,8 +78,7 @@ def execute(program: Program, ended_by: Callable[[BaseException], None]) -> int:
 
     `ended_by` hears of the exception that ends the program while its frames are still there.
     """
-    interrupted: list[bool] = []
-    atexit.register(_die_interrupted, interrupted)
+    interrupted = False
     sys.argv[:] = [program.target, *program.arguments]
     try:
         if isinstance(program.code, SyntaxError):
@@ -97,9 +96,12 @@ def execute(program: Program, ended_by: Callable[[BaseException], None]) -> int:
         _show(error)
         status = 1
         if isinstance(error, KeyboardInterrupt):
-            interrupted.append(True)
+            interrupted = True
             status = 128 + signal.SIGINT
     _join_threads()
+    _run_exit_callbacks()
+    if interrupted:
+        atexit.register(_die_interrupted)
     return status
 
 
@@ -175,17 +177,21 @@ def _join_threads() -> None:
     threading._shutdown()  # type: ignore[attr-defined]
 
 
-def _die_interrupted(interrupted: list[bool]) -> None:
-    """Plain Python ends by SIGINT after a KeyboardInterrupt; registered first, this runs last."""
-    if interrupted:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
+def _run_exit_callbacks() -> None:
+    """As the interpreter does when the threads have ended; one of them joins the children."""
+    atexit._run_exitfuncs()
 
 
-class _TorchLoader:
-    """Loads torch as its own loader does, then calls back; leaves no trace on the module."""
+def _die_interrupted() -> None:
+    """Plain Python ends by SIGINT after a KeyboardInterrupt."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+class _Loader:
+    """Loads a module as its own loader does, then calls back; leaves no trace on the module."""
 
     def __init__(self, loader: Any, spec: importlib.machinery.ModuleSpec, loaded: Callable[[], None]) -> None:
         self._loader = loader
@@ -201,12 +207,13 @@ class _TorchLoader:
         self._loaded()
 
 
-class WhenTorchLoads:
-    """A finder that calls back once torch is imported: a program that never imports it pays nothing."""
+class WhenLoaded:
+    """A finder that calls back once a module is imported: a program that never imports it pays nothing."""
 
-    def __init__(self, loaded: Callable[[], None]) -> None:
+    def __init__(self, module: str, loaded: Callable[[], None]) -> None:
+        self._module = module
         self._loaded = loaded
-        if "torch" in sys.modules:
+        if module in sys.modules:
             loaded()
         else:
             sys.meta_path.insert(0, self)
@@ -214,12 +221,12 @@ class WhenTorchLoads:
     def find_spec(
         self, name: str, path: Any = None, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name != "torch":
+        if name != self._module:
             return None
         self.remove()
-        spec = importlib.util.find_spec("torch")
+        spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
-            spec.loader = _TorchLoader(spec.loader, spec, self._loaded)  # type: ignore[assignment]
+            spec.loader = _Loader(spec.loader, spec, self._loaded)  # type: ignore[assignment]
         return spec
 
     def remove(self) -> None:

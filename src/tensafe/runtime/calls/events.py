@@ -82,9 +82,15 @@ class Events:
 
     def _leaves_graph(self, label: str, call: Wrapped) -> Wrapped:
         cut = self._guarded(label, self._cuts.cut)
+        plain, function_modes = PLAIN, torch._C._len_torch_function_stack
 
         def exported(self: Any) -> Any:
-            if not is_compiling() and _has_graph(self):
+            if (
+                not is_compiling()
+                and type(self) in plain
+                and (function_modes() or self.requires_grad)
+                and _has_graph(self)
+            ):
                 cut(label, (self,), Strength.EXPORTED, place=user_place(2))
             return call(self)
 
@@ -97,12 +103,14 @@ class Events:
 
         def detach(self: Any) -> Any:
             result = call(self)
-            if is_compiling() or type(self) not in PLAIN or modes.asked():
+            if is_compiling() or type(self) not in PLAIN or INTERNAL[getframe(1).f_code.co_filename]:
+                return result  # torch detaches for ends of its own: to print, to clip, for a hard sample
+            if modes.asked():
                 return result
             if self.grad_fn is not None:
                 cut("Tensor.detach", (self,), Strength.ALIASED, place=user_place(2))
-            elif self.requires_grad and not INTERNAL[getframe(1).f_code.co_filename]:
-                keep("Tensor.detach", (result,), user_place(2))
+            elif self.requires_grad:
+                keep("Tensor.detach", (result,), user_place(2), id(self))
             return result
 
         return functools.update_wrapper(detach, call)
@@ -113,13 +121,18 @@ class Events:
         touch = self._guarded("Tensor.data", self._ownership.touched)
         kept = self._ownership.kept_entries
         replaced = self._guarded("Tensor.data", _note_replaced)
+        keep = self._guarded("Tensor.data", self._ownership.keep)
+        getframe = sys._getframe
 
         def get(self: Any) -> Any:
             if kept and id(self) in kept:
                 touch(self)
             if _has_graph(self):
                 cut("Tensor.data", (self,), Strength.ALIASED, place=user_place(2))
-            return descriptor.__get__(self)
+            result = descriptor.__get__(self)
+            if type(self) is torch.nn.Parameter and not INTERNAL[getframe(1).f_code.co_filename]:
+                keep("Tensor.data", (result,), user_place(2), id(self))
+            return result
 
         def assign(self: Any, value: Any) -> None:
             if type(self) in PLAIN and not is_compiling():
@@ -134,10 +147,12 @@ class Events:
             sources = graph_tensors(data)
             if sources:
                 self._cuts.cut("torch.tensor", sources, Strength.REBUILT, place=user_place(4))
+            elif isinstance(data, float | int):
+                self._cuts.rebuilt(user_place(4))
 
         def tensor(*args: Any, **kwargs: Any) -> Any:
             data = args[0] if args else kwargs.get("data")
-            if not is_compiling() and isinstance(data, list | tuple | torch.Tensor):
+            if not is_compiling() and isinstance(data, list | tuple | torch.Tensor | float | int):
                 watch(data)
             return call(*args, **kwargs)
 

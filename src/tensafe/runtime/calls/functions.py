@@ -38,7 +38,8 @@ class Functions:
         patches.wrap(torch.nn.Parameter, "__deepcopy__", self._deepcopy)
 
     def _apply(self) -> Callable[..., Any]:
-        call = torch.autograd.Function.__dict__["apply"].__func__
+        own: Any = torch.autograd.Function.__dict__["apply"]
+        call: Callable[..., Any] = getattr(own, "__func__", own)  # from 2.14 on written in C
         reentrant = self._guarded("reentrant checkpointing", self._reentrant)
         applied = self._guarded("a custom Function", self._applied)
 

@@ -10,8 +10,6 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -19,9 +17,10 @@ from torch.compiler import is_compiling
 from torch.overrides import handle_torch_function, has_torch_function
 
 from tensafe.runtime import modes
+from tensafe.runtime.calls.stepping import OPTIMIZER_FILES, Stepping
 from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.patches import Patches
-from tensafe.runtime.places.frames import INTERNAL, Place, user_place
+from tensafe.runtime.places.frames import INTERNAL, user_place
 from tensafe.runtime.storages import ledger as ledgers
 from tensafe.runtime.storages.ledger import Ledger, Write
 from tensafe.runtime.writes.discarded import Temporaries, temporary_counts
@@ -99,23 +98,22 @@ class Writers:
 
     def _method(self, label: str, temporary: int, most: int, call: Callable[..., Any]) -> Callable[..., Any]:
         getframe, getrefcount, clock, key = sys._getframe, sys.getrefcount, ledgers.clock, ledgers._KEY
-        graph_values, written, on_graph_argument = (
-            self._graph_values,
-            self._temporaries.written,
-            self._on_graph_argument,
-        )
-        on_failure, place_of = self._on_failure, self._stepping.place_of
+        graph_values, on_graph_argument = self._graph_values, self._on_graph_argument
+        written, on_failure = self._temporaries.written, self._on_failure
         changes_bytes = label.rpartition(".")[2] not in ONLY_RESHAPE
         plain, function_modes = PLAIN, torch._C._len_torch_function_stack
-        each, sites = self._each, self._sites
+        each, sites, stepping, of_optimizers = self._each, self._sites, self._stepping, OPTIMIZER_FILES
 
-        def writer(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def writer(*args: Any, **kwargs: Any) -> Any:
+            if stepping.entered_at_end and of_optimizers[getframe(1).f_code.co_filename] and not graph_values:
+                return call(*args, **kwargs)
             order = next(clock)
             try:
-                result = call(self, *args, **kwargs)
+                result = call(*args, **kwargs)
             except RuntimeError as error:
-                each("refused", label, self, args, error)
+                each("refused", label, args[0], args[1:], error)
                 raise
+            self, args = args[0], args[1:]
             if type(self) not in plain or (function_modes() and modes.foreign()):
                 return result
             try:
@@ -131,8 +129,7 @@ class Writers:
                     if references <= most:
                         written(self, Write(*raw), args, references - temporary)
                 else:
-                    code, offset = place_of(frame)
-                    raw = (label, code, offset, order, id(self))
+                    raw = (label, *stepping.place_of(frame), order, id(self))
                 if changes_bytes:
                     ledger.raw = raw
                     if ledger.first is None:
@@ -145,9 +142,8 @@ class Writers:
                     each("overlapping", label, self, args)
                 if graph_values:
                     on_graph_argument(self, Write(*raw), args)
-                site = id(code) + raw[2]
-                looks = sites.get(site, 0)
-                if looks < MOST_LOOKS:
+                site = id(raw[1]) + raw[2]
+                if (looks := sites.get(site, 0)) < MOST_LOOKS:
                     sites[site] = looks + 1
                     each("first_writes", label, self, args)
             except NotImplementedError:
@@ -206,11 +202,16 @@ class Writers:
 
     def _lists(self, label: str, call: Callable[..., Any]) -> Callable[..., Any]:
         clock, on_failure = ledgers.clock, self._on_failure
-        fused = label.startswith("torch._fused_")
+        fused = label.startswith("torch._fused_")  # bypasses the version counter, by which a step is entered
+        getframe, stepping = sys._getframe, self._stepping
 
         def writer(*args: Any, **kwargs: Any) -> Any:
+            if is_compiling():
+                return call(*args, **kwargs)
             order = next(clock)
             result = call(*args, **kwargs)
+            if not fused and stepping.entered_at_end and OPTIMIZER_FILES[getframe(1).f_code.co_filename]:
+                return result
             try:
                 record(label, _fused_targets(args) if fused else args[0], order)
             except NotImplementedError:
@@ -247,32 +248,6 @@ def record(label: str, targets: Iterable[Any], order: int) -> None:
             ledger.first = ledger.first or ledger.raw
             if ledger.watch is not None:
                 ledger.watch(tensor, ledger.raw)
-
-
-class Stepping:
-    """The line whose optimizer step runs: found once a step, not once for each of its hundreds of writes."""
-
-    def __init__(self) -> None:
-        self._place: Place | None = None
-        self._optimizers = str(Path(torch.optim.__file__).parent)
-
-    def begin(self, place: Place | None) -> None:
-        self._place = place
-
-    def end(self) -> None:
-        self._place = None
-
-    def _is_optimizer(self, filename: str) -> bool:
-        return filename.startswith(self._optimizers)
-
-    def place_of(self, frame: FrameType | None) -> tuple[CodeType | None, int]:
-        """The user's line above an internal frame."""
-        place = self._place
-        if place is not None and frame is not None and self._is_optimizer(frame.f_code.co_filename):
-            return place
-        while frame is not None and INTERNAL[frame.f_code.co_filename]:
-            frame = frame.f_back
-        return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
 
 
 def _fused_targets(args: tuple[Any, ...]) -> Iterator[Any]:

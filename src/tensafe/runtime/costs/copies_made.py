@@ -30,7 +30,8 @@ Wrapped = Callable[..., Any]
 
 LARGE_ENOUGH = 16 << 10  # bytes of one copy that is followed
 WORTH_A_NOTICE = 256 << 10  # needless bytes at one line
-WORTH_A_WARNING = 64 << 20
+WORTH_A_WARNING = 64 << 20  # at one line, in copies that are each
+LARGE = 1 << 20  # as large: many small ones are cheap
 FEWEST_AGAIN = 3
 MOST_LINES = 10_000
 HIDDEN = ("contiguous", "reshape", "flatten")
@@ -57,7 +58,8 @@ class CopiesMade(Watcher):
         self._method_count, _ = temporary_counts()
         fresh = torch.empty(1)
         self._holders = _uses(fresh)
-        self._owners = torch._C._storage_Use_Count(fresh.untyped_storage()._cdata)
+        memory = fresh.untyped_storage()  # held, as it is below: that may count, too
+        self._owners = torch._C._storage_Use_Count(memory._cdata)
 
     def install(self, patches: Patches) -> None:
         patches.wrap(torch.Tensor, "clone", self._clone)
@@ -73,6 +75,7 @@ class CopiesMade(Watcher):
     def _clone(self, call: Wrapped) -> Wrapped:
         copied, own = self._guarded("a copy", self._copied), self._own
         modes_on, getrefcount = torch._C._len_torch_function_stack, sys.getrefcount
+        strided, smallest = torch.strided, self._smallest
         temporary = self._method_count + 1  # the call below holds it, too
 
         def clone(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -83,7 +86,11 @@ class CopiesMade(Watcher):
                 finally:
                     own.place = before
             result = call(self, *args, **kwargs)
-            if not own.copying and not is_compiling():
+            try:
+                large = result.layout is strided and result.nbytes >= smallest
+            except RuntimeError:  # sizes that are symbols
+                return result
+            if large and not own.copying and not is_compiling():
                 copied("Tensor.clone", self, result, getrefcount(self) <= temporary)
             return result
 
@@ -158,9 +165,9 @@ class CopiesMade(Watcher):
         if tally is None or not _is_twin(source, copy):
             return
         memory = source.untyped_storage()
-        if memory.is_shared() or not memory.resizable() or memory.nbytes() > 2 * source.nbytes:
+        if memory.nbytes() > 2 * copy.nbytes or not memory.resizable() or memory.is_shared():
             return  # others see this memory; or the copy lets a large one go
-        if temporary and source._base is None and self._is_held_by_nobody(source):
+        if temporary and source._base is None and self._is_held_by_nobody(source, memory):
             tally.fresh_nbytes += copy.nbytes
         self._lives.begin(tally, memory, copy.untyped_storage(), copy.nbytes)
 
@@ -171,15 +178,14 @@ class CopiesMade(Watcher):
             and type(copy) in PLAIN
             and not modes.asked()
             and source.layout is copy.layout is torch.strided
-            and not (source.is_nested or copy.is_nested)
-            and not torch._C._functorch.is_functorch_wrapped_tensor(copy)
             and copy.nbytes >= self._smallest
-            and copy.device.type != "meta"
+            and not (source.is_nested or copy.is_nested or copy.is_meta)
+            and not torch._C._functorch.is_functorch_wrapped_tensor(copy)
         )
 
-    def _is_held_by_nobody(self, tensor: torch.Tensor) -> bool:
+    def _is_held_by_nobody(self, tensor: torch.Tensor, memory: torch.UntypedStorage) -> bool:
         """Whether neither autograd nor another tensor holds what Python holds but for a moment."""
-        owners = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
+        owners = torch._C._storage_Use_Count(memory._cdata)
         return _uses(tensor) <= self._holders and owners <= self._owners
 
     def _tally(self, op: str, place: Place | None, nbytes: int) -> Tally | None:
@@ -258,7 +264,8 @@ class CopiesMade(Watcher):
         site = site_of(tally.place)
         if site is None or "-packages" in site.path:
             return
-        certainty = Certainty.MAY if certain_nbytes >= WORTH_A_WARNING else Certainty.OFTEN_MEANT
+        is_large = certain_nbytes >= WORTH_A_WARNING and tally.nbytes >= LARGE * tally.times
+        certainty = Certainty.MAY if is_large else Certainty.OFTEN_MEANT
         moment = Moment(Kind.COPIED, tally.op, site, 0, note="a temporary" if tally.fresh_nbytes else "")
         roles = {"copy": Value(frozenset(), (moment,))}
         note = f"{nbytes} bytes in {tally.times}"

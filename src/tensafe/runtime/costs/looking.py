@@ -6,8 +6,10 @@ import time
 
 import torch
 
+from tensafe.runtime import modes
 from tensafe.runtime.costs.pinned import Pinned
 from tensafe.runtime.graphs.retained import Retained
+from tensafe.runtime.patches import Patches
 from tensafe.runtime.places.frames import Place
 from tensafe.runtime.places.holders import user_frames
 from tensafe.runtime.storages.live import Looks, live_tensors
@@ -24,8 +26,11 @@ class Looking(Watcher):
         self._retained = Retained(context)
         self._pinned = Pinned(context)
 
+    def install(self, patches: Patches) -> None:
+        self._pinned.begin(live_tensors())
+
     def backward(self, roots: list[torch.Tensor], retained: bool, place: Place | None) -> None:
-        if not retained:
+        if not retained and not modes.asked():
             self._retained.backward()
             if self._looks.due():
                 self._look(over=False)
@@ -43,9 +48,7 @@ class Looking(Watcher):
         del tensors  # the references to each tensor are counted now
         pins = self._pinned.pins(storages)
         del storages
-        self._looks.spent(
-            time.thread_time() - begun
-        )  # finding lines takes longer, but only for what is wrong
+        self._looks.spent(time.thread_time() - begun)  # lines take longer, but only for what is wrong
         frames = [] if over else user_frames()
         self._retained.look(old, frames)
         self._pinned.look(pins, frames, over)

@@ -19,7 +19,7 @@ from tensafe.memory import Extent, covered
 from tensafe.runtime import modes
 from tensafe.runtime.places.holders import Holder, holders_of, puts
 from tensafe.runtime.places.view_sources import view_site
-from tensafe.runtime.storages.ledger import LedgerHistory, clock
+from tensafe.runtime.storages.ledger import LedgerHistory, clock, ledger_of_storage
 from tensafe.runtime.watcher import Context
 from tensafe.runtime.writes.discarded import _uses
 
@@ -62,6 +62,11 @@ class Pinned:
         self._keepers: dict[Site, Keeper] = {}
         self._extra_uses, self._extra_owners, self._references = _counts_of_an_unheld_base()
 
+    def begin(self, tensors: list[torch.Tensor]) -> None:
+        """What is there when watching begins is not this stretch's doing, and may be garbage."""
+        for storage in _large(tensors).values():
+            ledger_of_storage(storage[0]).older = True
+
     def finish(self) -> None:
         """Report what was kept from one look to another, or to the end."""
         for keeper in self._keepers.values():
@@ -79,14 +84,11 @@ class Pinned:
 
     def storages(self, tensors: list[torch.Tensor]) -> Storages:
         """The large storages that small tensors look into, with all tensors over each."""
-        storages: dict[int, tuple[torch.UntypedStorage, list[torch.Tensor]]] = {}
-        if modes.asked():
-            return []
-        for tensor in tensors:
-            storage = _storage(tensor)
-            if storage is not None and storage.nbytes() >= LARGE:
-                storages.setdefault(id(storage), (storage, []))[1].append(tensor)
-        return [(storage, over) for storage, over in storages.values() if _is_suspect(storage, over)]
+        return [
+            (storage, over)
+            for storage, over in _large(tensors).values()
+            if _is_suspect(storage, over) and not ledger_of_storage(storage).older
+        ]
 
     def pins(self, storages: Storages) -> list[Pin]:
         """The views that keep one of these alive for nothing."""
@@ -121,6 +123,17 @@ class Pinned:
         reached = covered([_extent(view) for view in views]).nbytes
         if views and reached * 100 <= MOST_REACHED * storage.nbytes():
             yield Pin(views[0], reached, storage.nbytes() - reached)
+
+
+def _large(tensors: list[torch.Tensor]) -> dict[int, tuple[torch.UntypedStorage, list[torch.Tensor]]]:
+    """The large storages of these tensors, each with all tensors over it."""
+    storages: dict[int, tuple[torch.UntypedStorage, list[torch.Tensor]]] = {}
+    if not modes.asked():
+        for tensor in tensors:
+            storage = _storage(tensor)
+            if storage is not None and storage.nbytes() >= LARGE:
+                storages.setdefault(id(storage), (storage, []))[1].append(tensor)
+    return storages
 
 
 def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:
@@ -173,7 +186,8 @@ def _lasts(holder: Holder) -> bool:
 def _counts_of_an_unheld_base() -> tuple[int, int, int]:
     """What C++ and Python count for a base that only its one view holds, and we as below; measured here."""
     view = torch.zeros(2)[:1]
-    owners = torch._C._storage_Use_Count(view.untyped_storage()._cdata)
+    storage = view.untyped_storage()  # held, as it is there: that may count, too
+    owners = torch._C._storage_Use_Count(storage._cdata)
     tensors = [item for item in (view, view._base) if item is not None]
     bases = [tensor for tensor in tensors if tensor._base is None]
     return _uses(bases[0]) - 1, owners - 2, _references(bases)[0]

@@ -20,6 +20,7 @@ from tensafe.runtime import modes
 from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.places.frames import Place, site_of, user_places
+from tensafe.runtime.places.view_sources import VIEWING
 from tensafe.runtime.refusals.frames import statement_at
 from tensafe.runtime.refusals.origins import Put, binding
 from tensafe.runtime.storages.ledger import LedgerHistory, clock, ledger_of_storage
@@ -220,10 +221,12 @@ def _viewed(place: Place) -> Put | None:
     calls = (
         [part for part in ast.walk(statement) if isinstance(part, ast.Call)] if statement is not None else []
     )
-    for call in calls:
-        for argument in call.args[:1]:
-            if isinstance(argument, ast.Name):
-                put = binding(place, argument.id)
-                if put is not None:
-                    return put
-    return None
+    arguments = [part for call in calls for argument in call.args[:1] for part in ast.walk(argument)]
+    puts = [put for part in arguments if isinstance(part, ast.Name) and (put := binding(place, part.id))]
+    return next((put for put in puts if _is_view(put.value)), next(iter(puts), None))
+
+
+def _is_view(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Subscript) or (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in VIEWING
+    )

@@ -28,6 +28,7 @@ Node = tuple[str, int]
 LOOKS_A_SITE = 3
 LOOKS_OFTEN = 50
 MAKES_A_TENSOR = ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "torch.from_numpy")
+EXPORTS = frozenset({"item", "numpy", "tolist"})
 EXPECTED_NO_GRAPH = "does not require grad and does not have a grad_fn"
 
 
@@ -94,6 +95,7 @@ class Cuts:
         self._ask = ask
         self._looks: dict[tuple[str, int, int], list[Cut]] = {}
         self._told: set[Place] = set()
+        self._rebuilt: set[Place] = set()
         self._cuts: list[Cut] = []
         self._optimizers: WeakFacts[Trained] = WeakFacts()
         self._steps = 0
@@ -123,13 +125,26 @@ class Cuts:
             strength = Strength.REBUILT
         behind = graph.leaves(tensors) if leaves is None else leaves
         source = None
-        if strength is Strength.ALIASED and tensors[0].grad_fn is not None:
+        if strength is Strength.ALIASED and tensors[0].grad_fn is not None and not _is_exported(place):
             source = _node(tensors[0].grad_fn)
         idle = [weakref.ref(leaf) for leaf in behind if leaf.grad is None]
         nodes = tuple(_node(node) for node in unless)
         cut = Cut(op, place, next(clock), strength, idle, source, nodes, note)
         looks.append(cut)
         self._cuts.append(cut)
+
+    def rebuilt(self, place: Place | None) -> None:
+        """A tensor is made of a number: numbers that went into it were taken for more than a log."""
+        if place is None or place in self._rebuilt or not torch.is_grad_enabled():
+            return
+        self._rebuilt.add(place)
+        for cut in self._cuts:
+            if (
+                cut.strength is Strength.EXPORTED
+                and cut.place[0] is place[0]
+                and flow.feeds(cut.place, place)
+            ):
+                cut.strength = Strength.REBUILT
 
     def backward(
         self, roots: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], place: Place | None
@@ -252,6 +267,18 @@ def _feeds_a_new_tensor(place: Place) -> bool:
         parent = syntax.parents.get(node) if syntax else None
         while isinstance(parent, ast.expr | ast.comprehension) and syntax is not None:
             if isinstance(parent, ast.Call) and ast.unparse(parent.func) in MAKES_A_TENSOR:
+                return True
+            parent = syntax.parents.get(parent)
+    return False
+
+
+def _is_exported(place: Place) -> bool:
+    """Whether the alias made here becomes an array or a number at once: `x.detach().cpu().numpy()`."""
+    syntax = syntax_of(place[0].co_filename)
+    for node in expressions_at(place):
+        parent = syntax.parents.get(node) if syntax else None
+        while isinstance(parent, ast.Attribute | ast.Call) and syntax is not None:
+            if isinstance(parent, ast.Attribute) and parent.attr in EXPORTS:
                 return True
             parent = syntax.parents.get(parent)
     return False

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from tensafe.facts import Call, Kind, Moment, Value
+from tensafe.runtime import modes
 from tensafe.runtime.graphs.upstream import boundary
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.places import names
@@ -83,7 +84,7 @@ class Discards:
         return functools.update_wrapper(zero_grad, call)
 
     def _zeroed(self) -> None:
-        for _, group in self._groups.items():
+        for _, group in self._groups.items() if not modes.asked() else ():
             if group.filled_by and group.is_zeroed():
                 self._dropped(group)
             group.last = group.state()
@@ -125,14 +126,17 @@ class Discards:
         group = self._groups.get(optimizer)
         if group is None:
             group = Group()
-            parameters = [p for p in _parameters(optimizer) if p.requires_grad]
-            group.samples = [weakref.ref(p) for p in [*parameters[:1], *parameters[1:][-1:]]]
             self._groups.put(optimizer, group)
             if len(self._fates) < MOST_OPTIMIZERS:
                 self._fates.append(group.fates)
         for place in group.filled_by:
             group.fates[place].used += 1
         group.filled_by.clear()
+        if modes.asked():
+            return
+        if not group.samples:
+            parameters = [p for p in _parameters(optimizer) if p.requires_grad]
+            group.samples = [weakref.ref(p) for p in [*parameters[:1], *parameters[1:][-1:]]]
         group.last = group.state()
 
     def forget(self, tensor: torch.Tensor) -> None:
@@ -141,6 +145,7 @@ class Discards:
                 ref is not None and ref() is tensor for ref, _ in group.last
             ):
                 group.samples, group.last = [], []
+                group.filled_by.clear()
 
     def finish(self) -> None:
         for fates in self._fates:

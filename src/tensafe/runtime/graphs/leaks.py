@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from tensafe.facts import Call, Certainty, Kind, Moment, Site, Value
+from tensafe.runtime import modes
 from tensafe.runtime.graphs.discards import Discards
 from tensafe.runtime.graphs.leak_patterns import Leak, leaks
 from tensafe.runtime.patches import Patches
@@ -39,6 +40,8 @@ class Leaks(Watcher):
         self._discards.install(patches)
 
     def backward(self, roots: list[torch.Tensor], retained: bool, place: Place | None) -> None:
+        if modes.asked():
+            return
         self._discards.backward(roots, retained, place)
         looks = self._looks.get(place, 0)
         if looks >= LOOKS or len(self._looks) >= MOST_PLACES:

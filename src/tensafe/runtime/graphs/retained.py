@@ -103,12 +103,12 @@ class Retained:
         for one in old:
             if len(one.steps) > 1:
                 chains.setdefault(one.alike, []).append(one)
-            elif one.nodes >= FEWEST_NODES:
+            if one.nodes >= FEWEST_NODES and max(one.steps) <= min(one.steps) + 1:
                 lists.setdefault(one.alike, []).append(one)
         for alike, members in chains.items():
             self._suspect((True, alike), members, max(len(one.steps) for one in members), frames)
         for alike, members in lists.items():
-            steps = len(frozenset().union(*(one.steps for one in members)))
+            steps = len({min(one.steps) for one in members})
             if steps > 1:
                 first = min(members, key=lambda one: min(one.steps))
                 self._suspect((False, alike), [first], steps, frames)
@@ -152,7 +152,7 @@ class Retained:
         if known is None and len(self._known) < MOST_SUSPECTS:
             known = self._known[key] = {}
             for member in members[:MOST_ALIKE]:
-                suspect = _new_suspect(member, steps, frames)
+                suspect = _new_suspect(member, steps, frames, is_chain=key[0])
                 if suspect is not None:
                     known.setdefault(suspect.site, suspect)
         for suspect in known.values() if known else ():
@@ -162,14 +162,14 @@ class Retained:
                 _listen(member.oldest, suspect)
 
 
-def _new_suspect(old: Old, steps: int, frames: Sequence[FrameType]) -> Suspect | None:
+def _new_suspect(old: Old, steps: int, frames: Sequence[FrameType], is_chain: bool) -> Suspect | None:
     tensor = old.tensor()
     found = _keeping(tensor, frames) if tensor is not None else None
     if tensor is None or found is None:
         return None
     name, site, growing = found
     made = site_of(trail.place_behind(_node(tensor)))
-    return Suspect(name, site, made, steps, derived=len(old.steps) > 1 and not growing)
+    return Suspect(name, site, made, steps, derived=is_chain and not growing)
 
 
 def _keeping(tensor: torch.Tensor, frames: Sequence[FrameType]) -> tuple[str, Site, bool] | None:
@@ -202,6 +202,9 @@ def _listen(node: Any, suspect: Suspect) -> None:
 
 def _node(tensor: torch.Tensor) -> Any:
     """The node that made a tensor; a view of something written in place may get a new one when asked."""
-    if tensor.is_inference() or (tensor._is_view() and tensor._version):
+    try:
+        if tensor.is_inference() or (tensor._is_view() and tensor._version):
+            return None
+        return tensor.grad_fn
+    except RuntimeError:  # what is left of a `torch.func` transform
         return None
-    return tensor.grad_fn

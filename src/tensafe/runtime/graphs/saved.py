@@ -114,7 +114,7 @@ def make_unpack(on_changed: OnChanged) -> Callable[[Any], torch.Tensor]:
 
     def unpack(saved: Any) -> torch.Tensor:
         if type(saved) is not Saved:
-            return saved  # type: ignore[no-any-return]
+            return _unpack_plainly(saved, on_changed)
         tensor, version, _, ledger, clone, generation, _, _ = saved
         if tensor._version != version:
             on_changed(saved, True)
@@ -130,9 +130,29 @@ def make_unpack(on_changed: OnChanged) -> Callable[[Any], torch.Tensor]:
     return unpack
 
 
-def _pack_plainly(tensor: torch.Tensor) -> torch.Tensor:
-    """Keep the tensor and compare nothing: a subclass, or a mode or tracer of the program is active."""
-    return tensor if tensor.is_leaf else tensor.detach()
+class Plain(NamedTuple):
+    """A tensor that is kept under PyTorch's own check alone."""
+
+    tensor: torch.Tensor
+    version: int
+
+
+def _pack_plainly(tensor: torch.Tensor) -> Plain:
+    """Keep the tensor and compare nothing: a subclass, or a mode or tracer of the program is active.
+
+    Only an output of the node that saves must be detached, as the node would keep itself alive.
+    """
+    with torch._C.DisableTorchFunction():
+        node = tensor.grad_fn
+        own = node is not None and node._sequence_nr() >= next_number() - 1
+        return Plain(tensor.detach() if own else tensor, tensor._version)
+
+
+def _unpack_plainly(kept: Plain, on_changed: OnChanged) -> torch.Tensor:
+    with torch._C.DisableTorchFunction():
+        if kept.tensor._version != kept.version:
+            on_changed(Saved(*kept, 0, None, None, 0, None, 0), True)
+    return kept.tensor
 
 
 def _is_huge(storage: torch.UntypedStorage) -> bool:

@@ -102,7 +102,9 @@ def site_of(place: Place | None) -> Site | None:
 def _positions(code: CodeType, offset: int) -> tuple[int | None, int | None, int | None, int | None]:
     if hasattr(code, "co_positions"):  # Python 3.11 and newer
         positions = list(code.co_positions())
-        return positions[offset // 2] if offset >= 0 else (code.co_firstlineno, None, None, None)
+        if 0 <= offset // 2 < len(positions):  # code may come without its table of lines
+            return positions[offset // 2]
+        return code.co_firstlineno, None, None, None
     for start, end, line in code.co_lines():
         if start <= offset < end:
             return line, None, None, None

@@ -43,13 +43,18 @@ class Given:
     order: int
     write: Write | None = None
 
+    def written(self, tensor: torch.Tensor, raw: RawWrite) -> None:
+        if self.write is None and threading.get_ident() == self.thread:
+            self.write = Write(*raw)
+
 
 class Saving(Watcher):
     """Hears the writes into what another thread was given to save, until it has saved it."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._given: WeakFacts[Given] = WeakFacts()  # by storage
+        self._given: WeakFacts[Given] = WeakFacts()  # by tensor: each `state_dict()` gives others
+        self._last: WeakFacts[Given] = WeakFacts()  # by storage
         self._told: set[Place] = set()
 
     def install(self, patches: Patches) -> None:
@@ -86,13 +91,9 @@ class Saving(Watcher):
             return
         given = Given(place, threading.get_ident(), next(clock))
         for tensor in _tensors(states, MOST_DEPTH):
-            listen(ledger_of(tensor), self._written)
-            self._given.put(tensor.untyped_storage(), given)
-
-    def _written(self, tensor: torch.Tensor, raw: RawWrite) -> None:
-        given = self._given.get(tensor.untyped_storage())
-        if given is not None and given.write is None and threading.get_ident() == given.thread:
-            given.write = Write(*raw)
+            listen(ledger_of(tensor), given.written)
+            self._given.put(tensor, given)
+            self._last.put(tensor.untyped_storage(), given)
 
     def _save(self, call: Callable[..., Any]) -> Callable[..., Any]:
         before = self._context.guarded("torch.save", self._saving)
@@ -128,11 +129,15 @@ class Saving(Watcher):
         for tensor in _tensors([obj], MOST_DEPTH):
             storage = tensor.untyped_storage()
             deafen(ledger_of_storage(storage), heard[0])
-            deafen(ledger_of_storage(storage), self._written)
-            known = self._given.get(storage)
-            if known is not None and known.thread != threading.get_ident() and known.write is not None:
+            known = self._given.get(tensor) or self._last.get(storage)
+            if known is None:
+                continue
+            deafen(ledger_of_storage(storage), known.written)
+            if known.thread != threading.get_ident() and known.write is not None:
                 given = given or known
-            self._given.forget(storage)
+            self._given.forget(tensor)
+            if self._last.get(storage) is known:
+                self._last.forget(storage)
         saved = Moment(Kind.SERIALISED, "torch.save", site_of(place), next(clock))
         if given is not None and given.write is not None:
             self._report(given.place, given.write, "given", saved)

@@ -47,8 +47,13 @@ class Copied(NamedTuple):
 
 def broken(one: Copied, two: Copied) -> bool:
     """Whether a part and its whole, which shared bytes, are now in two storages."""
+    return one.part.extent.numel != two.part.extent.numel and parted(one, two)
+
+
+def parted(one: Copied, two: Copied) -> bool:
+    """Whether two tensors that shared bytes are now in two storages."""
     first, second = one.copy(), two.copy()
-    if first is None or second is None or one.part.extent.numel == two.part.extent.numel:
+    if first is None or second is None or first is second:
         return False
     if first.untyped_storage() is second.untyped_storage():
         return False
@@ -59,17 +64,15 @@ Named = tuple[str, Part]
 
 
 def links(module: torch.nn.Module) -> list[tuple[Named, Named]]:
-    """Pairs of tensors of a module of which one covers more than the other and both share bytes."""
+    """Pairs of tensors of a module that share bytes and are not one object."""
     by_storage: dict[int, list[tuple[str, torch.Tensor]]] = {}
     for name, tensor in _strided(module):
         by_storage.setdefault(id(tensor.untyped_storage()), []).append((name, tensor))
     pairs = []
     for group in by_storage.values():
-        if len(group) < 2 or len({tensor.numel() for _, tensor in group}) < 2:
-            continue
         whole = max(group, key=lambda item: item[1].numel())
         for item in group:
-            if item is not whole and item[1].numel() < whole[1].numel():
+            if item[1] is not whole[1]:
                 pairs.append(((whole[0], Part.of(whole[1])), (item[0], Part.of(item[1]))))
     return pairs
 

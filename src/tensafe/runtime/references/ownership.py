@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class Kept:
     """A live reference: made by which call, where and when, the version counter it then had.
 
     `touched` says that `.data` of the reference itself was taken: a write through `.data` may be meant.
+    `owner` is the tensor of which the reference is an alias.
     """
 
     op: str
@@ -36,6 +38,7 @@ class Kept:
     order: int
     version: int
     touched: bool = False
+    owner: int = 0
 
 
 @dataclass(slots=True)
@@ -65,7 +68,7 @@ class Ownership:
 
     # --- moments that make a live reference
 
-    def keep(self, op: str, tensors: Iterable[Any], place: Place | None) -> None:
+    def keep(self, op: str, tensors: Iterable[Any], place: Place | None, owner: int = 0) -> None:
         """These tensors are the live ones, handed out by `op` at `place`."""
         if place is None:
             return
@@ -73,7 +76,9 @@ class Ownership:
         for tensor in tensors:
             if isinstance(tensor, torch.Tensor) and not isinstance(tensor, torch.nn.Parameter):
                 version = -1 if tensor.is_inference() else tensor._version
-                self._kept.put(tensor, Kept(op, place, order, version))
+                with contextlib.suppress(NotImplementedError, RuntimeError):
+                    ledger_of(tensor)  # so that an optimizer's writes are entered from now on
+                self._kept.put(tensor, Kept(op, place, order, version, owner=owner))
 
     def listed(self, module: torch.nn.Module, op: str, place: Place | None) -> None:
         """`module.parameters()` was called here; whether a list of it is kept is looked up only on demand."""
@@ -270,7 +275,7 @@ def _write_since(kept: Kept, reference: torch.Tensor, live: torch.Tensor) -> Mom
     """The write to the live tensor since; writes through the reference itself are meant."""
     write = ledger_of(live).write
     if write is not None and write.order > kept.order:
-        if write.tensor == id(live) or (not kept.touched and _goes_through_data(write.place)):
+        if write.tensor in (id(live), kept.owner) or (not kept.touched and _goes_through_data(write.place)):
             return write_moment(write, 0, True)
         return None
     moved = not live.is_inference() and kept.version not in (-1, reference._version)

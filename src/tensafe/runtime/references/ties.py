@@ -18,7 +18,16 @@ from tensafe.runtime.patches import Patches
 from tensafe.runtime.places.frames import Place, site_of, user_place
 from tensafe.runtime.places.names import named_tensors
 from tensafe.runtime.places.variables import attribute, first_argument, user_frames
-from tensafe.runtime.references.links import Copied, Part, broken, links, stale_holder, tied_names, unequal
+from tensafe.runtime.references.links import (
+    Copied,
+    Part,
+    broken,
+    links,
+    parted,
+    stale_holder,
+    tied_names,
+    unequal,
+)
 from tensafe.runtime.references.orphans import Orphans, Registered
 from tensafe.runtime.storages.ledger import LedgerHistory, RawWrite, Write, clock, ledger_of
 from tensafe.runtime.storages.listeners import listen
@@ -177,14 +186,15 @@ class Ties(Watcher):
         for first, second in known.get("links", ()):
             one = Copied(0, place, order, first[1], weakref.ref(own[first[0]]))
             two = Copied(0, place, order, second[1], weakref.ref(own[second[0]]))
-            if broken(one, two):
-                self._hear(one, two, label, own[second[0]])
+            if parted(one, two):
+                names = "" if broken(one, two) else f"`{first[0]}` and `{second[0]}`"
+                self._hear(one, two, label, own[second[0]], names)
         for name, ref in known.get("storages", {}).items():
             old = ref()
             if old is not None and type(own.get(name)) in PLAIN and own[name].untyped_storage() is not old:
                 self._hear_stale(weakref.ref(module), ref, label, place)
 
-    def _hear(self, one: Copied, two: Copied, op: str, original: torch.Tensor) -> None:
+    def _hear(self, one: Copied, two: Copied, op: str, original: torch.Tensor, names: str = "") -> None:
         """Two that were one are two now: wait for a write into either."""
         made = self._registered.get(original.untyped_storage()) or []
         trail = [Moment(Kind.VIEWED, "", site_of(made[0].place), made[0].order)] if made else []
@@ -198,7 +208,7 @@ class Ties(Watcher):
             self._told.add(one.place)
             write = Write(*raw)
             moment = Moment(Kind.WRITTEN, write.op, site_of(write.place), write.order)
-            self._report(site_of(one.place), op, "unlinked", (*trail, moment), "")
+            self._report(site_of(one.place), op, "parted" if names else "unlinked", (*trail, moment), names)
 
         for item in (one, two):
             copy = item.copy()

@@ -60,18 +60,25 @@ class Event(NamedTuple):
 class Ledger:
     """The past of one storage; lives on the storage's own Python object and dies with it."""
 
-    __slots__ = ("benign", "exported", "first", "generation", "id", "lazy", "raw", "reshaped", "watch")
+    # Most storages of a program get a ledger and few ever fill it: what is empty stays with the class.
+    raw: RawWrite | None = None  # the last write
+    first: RawWrite | None = None  # the first write since a backward's tensor was saved
+    reshaped: RawWrite | None = None  # the last call that changed a tensor in place, but no bytes
+    generation = 0  # moves when the storage starts a new copy-on-write life
+    lazy = True  # whether a copy-on-write clone of it can be made
+    benign = False  # kernels write it behind the counter by design: running statistics
+    exported: Event | None = None  # the last array or pointer handed out
+    older = False  # than the watching: it was there at its start
+    watch: OnWrite | None = None  # who wants to hear of every write from now on
+    under: Any = None  # what was saved under the program's own hooks: clones, weakly by their tokens
+    _id: StorageId | None = None
 
-    def __init__(self) -> None:
-        self.id = StorageId(next(_ids))
-        self.raw: RawWrite | None = None  # the last write
-        self.first: RawWrite | None = None  # the first write since a backward's tensor was saved
-        self.reshaped: RawWrite | None = None  # the last call that changed a tensor in place, but no bytes
-        self.generation = 0  # moves when the storage starts a new copy-on-write life
-        self.lazy = True  # whether a copy-on-write clone of it can be made
-        self.benign = False  # kernels write it behind the counter by design: running statistics
-        self.exported: Event | None = None  # the last array or pointer handed out
-        self.watch: OnWrite | None = None  # who wants to hear of every write from now on
+    @property
+    def id(self) -> StorageId:
+        """A number of this storage alone, given when it is first asked for."""
+        if self._id is None:
+            self._id = StorageId(next(_ids))
+        return self._id
 
     @property
     def write(self) -> Write | None:

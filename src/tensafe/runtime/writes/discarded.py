@@ -12,14 +12,18 @@ import torch
 from tensafe.facts import Call, Kind, Moment, Site, Value
 from tensafe.runtime.places.frames import Place, site_of
 from tensafe.runtime.places.source import expressions_at, site_of_node, syntax_of
+from tensafe.runtime.places.writing import NEVER_COPIES
 from tensafe.runtime.storages.ledger import LedgerHistory, Write, ledger_of
 
 if TYPE_CHECKING:
     from tensafe.runtime.engine import Ask
 
 MAY_COPY = frozenset(
-    {"reshape", "flatten", "contiguous", "index_select", "masked_select", "gather", "take", "ravel"}
-)
+    {
+        "reshape", "flatten", "contiguous", "index_select", "masked_select", "gather", "take", "ravel",
+        "to", "float", "double", "half", "bfloat16", "int", "long", "bool", "type", "type_as", "cpu",
+    }
+)  # fmt: skip
 MOST_SITES = 10_000
 
 
@@ -147,6 +151,8 @@ def _copying(chain: ast.expr) -> tuple[str, ast.expr] | None:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in MAY_COPY:
                 found = (f"`Tensor.{node.func.attr}`", node)
+            elif node.func.attr not in NEVER_COPIES and not node.func.attr.endswith("_"):
+                return found  # what this call gives is the original: `clone()` says that it copies
             node = node.func.value
         elif isinstance(node, ast.Attribute):
             node = node.value

@@ -22,9 +22,11 @@ from tensafe.runtime.places.variables import attribute, first_argument, held, sh
 from tensafe.runtime.places.writing import dotted, scope_of
 from tensafe.runtime.storages.ledger import clock
 from tensafe.runtime.storages.weak import WeakFacts
-from tensafe.runtime.writes.alias_origins import alias_of
+from tensafe.runtime.writes.alias_origins import alias_of, made_from
 
 MOST_HOOKS = 256
+NEVER_NEGATIVE = ("Relu", "Sigmoid", "Softmax", "Exp", "Abs")
+POOLING = ("MaxPool", "AvgPool", "AdaptiveAvgPool", "View", "Dropout")
 KEEPERS = frozenset({"append", "insert", "add", "extend", "setdefault"})
 
 Report = Callable[..., bool]
@@ -76,7 +78,7 @@ class Overwritten:
         frame = outside(3)
         if frame is None or not INTERNAL[frame.f_code.co_filename]:
             return False
-        if op.startswith("Tensor.") or _does_nothing(op, arguments):
+        if op.startswith("Tensor.") or _does_nothing(op, target, arguments):
             return True
         user: FrameType | None = frame
         while user is not None and INTERNAL[user.f_code.co_filename]:
@@ -112,10 +114,12 @@ class Overwritten:
             name = dotted(argument)
             if not shares(caller.names.value(argument), storage):
                 continue
+            if self._kept_name_read(op, caller, call, name, storage, made):
+                return True
             later = [
                 node
                 for node in reads(statement, name, syntax.parents)
-                if node is not argument and (node.lineno, node.col_offset) > (call.lineno, call.col_offset)
+                if node is not argument and _position(node) > _position(call)
             ]
             if not later and (binds(statement, name) or isinstance(statement, ast.Return)):
                 return False
@@ -123,6 +127,28 @@ class Overwritten:
             if read is not None:
                 trail = (*made, _read(caller.place, read))
                 return self._report(site_of_node(caller.place, call), op, "layer", trail, Certainty.DID, name)
+        return False
+
+    def _kept_name_read(
+        self, op: str, caller: Caller, call: ast.Call, name: str, storage: Any, made: tuple[Moment, ...]
+    ) -> bool:
+        """`identity = x; x = self.act(x)`, and `identity` is read afterwards as if it were unchanged."""
+        statement, syntax = caller.statement, syntax_of(caller.place[0].co_filename)
+        scope = scope_of(caller.place, statement) if statement is not None else None
+        if statement is None or scope is None or syntax is None:
+            return False
+        for kept, value in caller.names.own.items():
+            if kept == name or not shares(value, storage):
+                continue
+            origin = made_from(caller.place, scope, kept, statement.lineno - 1)
+            if origin is None or dotted(origin.root) != name or origin.makers:
+                continue
+            here = reads(statement, kept, syntax.parents)
+            later = [node for node in here if _position(node) > _position(call)]
+            read = later[0] if later else read_after(caller.place, statement, kept)
+            if read is not None:
+                trail = (*made, _read(caller.place, read))
+                return self._report(site_of_node(caller.place, call), op, "layer", trail, Certainty.DID, kept)
         return False
 
     def _collected(self, op: str, caller: Caller, storage: Any, made: tuple[Moment, ...]) -> bool:
@@ -160,9 +186,25 @@ class Overwritten:
         return False
 
 
-def _does_nothing(op: str, arguments: tuple[Any, ...]) -> bool:
-    """Dropout while evaluating."""
-    return "dropout" in op and any(item is False for item in arguments)
+def _does_nothing(op: str, target: torch.Tensor, arguments: tuple[Any, ...]) -> bool:
+    """Dropout while evaluating; `relu_` of what is seen to come out of another one."""
+    if "dropout" in op:
+        return any(item is False for item in arguments)
+    if not op.endswith(".relu_") or target.is_inference() or target._is_view():
+        return False
+    before = _first(target.grad_fn)
+    while before is not None and before.name().startswith(POOLING):
+        before = _first(before)
+    return before is not None and before.name().startswith(NEVER_NEGATIVE)
+
+
+def _first(node: Any) -> Any:
+    """The node of the first operand."""
+    return node.next_functions[0][0] if node is not None and node.next_functions else None
+
+
+def _position(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
 
 
 def _inplace_layers() -> Iterator[type]:

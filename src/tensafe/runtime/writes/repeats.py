@@ -141,9 +141,24 @@ def _made(place: Place, container: ast.expr) -> Site | None:
 
 
 def _repeats(value: ast.expr) -> bool:
-    if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Attribute) and value.func.attr == "fromkeys" and len(value.args) > 1
-    return _list_of(value) is not None
+    if isinstance(value, ast.Call) and value.args:
+        called = dotted(value.func)
+        if called in ("list", "tuple"):
+            return _repeats(value.args[0])
+        return called.rpartition(".")[2] in ("fromkeys", "repeat") and len(value.args) > 1
+    return _list_of(value) is not None or _is_one_name(value)
+
+
+def _is_one_name(value: ast.expr) -> bool:
+    """`[state for _ in range(n)]`, where the name is none of the loop's own."""
+    if not isinstance(value, ast.ListComp | ast.GeneratorExp | ast.DictComp):
+        return False
+    element = value.value if isinstance(value, ast.DictComp) else value.elt
+    bound = {
+        part.id for loop in value.generators for part in ast.walk(loop.target) if isinstance(part, ast.Name)
+    }
+    named = {part.id for part in ast.walk(element) if isinstance(part, ast.Name)}
+    return isinstance(element, ast.Name | ast.Attribute) and not named & bound
 
 
 def _list_of(value: ast.expr) -> ast.List | ast.Tuple | None:

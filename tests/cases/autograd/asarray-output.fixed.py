@@ -1,0 +1,11 @@
+"""np.asarray of a prediction in an evaluation without no_grad. (fixed)"""
+import numpy as np
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Linear(2, 1)
+def evaluate(x):
+    pred = net(x)
+    return np.asarray(pred.detach())
+print(evaluate(torch.randn(4, 2)).shape)

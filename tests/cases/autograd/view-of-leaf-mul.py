@@ -1,0 +1,19 @@
+"""One head of a parameter is scaled through its view at construction.
+
+kind: leaf-inplace
+symptom: raises
+"""
+import torch
+from torch import nn
+
+class Rope(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.freq = nn.Parameter(torch.ones(2, 4))
+        half = self.freq[:, :2]  #@ origin
+        half.mul_(0.5)  #@ culprit
+
+    def forward(self, x):
+        return x * self.freq
+
+print(Rope()(torch.ones(2, 4)).sum())
