@@ -17,7 +17,13 @@ BUGS = {
     "early_stopping": ("live-reference-snapshot", "best_weights = model.state_dict()"),
     "masked_targets": ("lost-write", "targets[targets == PAD].fill_(IGNORED)"),
 }
-WITHOUT_A_BUG_TO_NAME = {"look_at_memory", "save_a_slice"}  # shown in the README
+WITHOUT_A_BUG_TO_NAME = {  # shown in the README
+    "copy_a_batch",
+    "look_at_memory",
+    "roll_back",
+    "save_a_slice",
+    "send_and_share",
+}
 
 
 def bug(name: str) -> tuple[str, int]:
