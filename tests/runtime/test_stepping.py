@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,105 @@ def test_two_threads_that_step_at_once_keep_their_lines(tmp_path: Path) -> None:
         tmp_path,
     )
     assert set(lines(record, "TS201")) == {"optimizer.step()"}
+
+
+HOOKS = {
+    "a hook that drops the gradients": "optimizer.zero_grad()",
+    "a hook that raises": "raise FloatingPointError",
+}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_the_step_is_named_whatever_its_post_hooks_do(hook: str, tmp_path: Path) -> None:
+    record = watch(
+        MODEL
+        + f"""
+optimizer = torch.optim.Adam(model.parameters())
+
+def after(*_):
+    {HOOKS[hook]}
+
+optimizer.register_step_post_hook(after)
+try:
+    optimizer.step()
+except FloatingPointError:
+    pass
+loss.backward()
+""",
+        tmp_path,
+    )
+    assert lines(record, "TS201") == ["optimizer.step()"]
+
+
+def test_writes_after_a_step_that_raised_keep_their_lines(tmp_path: Path) -> None:
+    record = watch(
+        """
+        table = nn.Embedding(4, 2, sparse=True)
+        optimizer = torch.optim.Adam(table.parameters())
+        table(torch.tensor([1])).sum().backward()
+        try:
+            optimizer.step()
+        except RuntimeError:
+            pass
+
+        weight = nn.Parameter(torch.ones(3))
+        second = torch.optim.SGD([weight], lr=0.1)
+        (weight * 2).sum().backward()
+        scale = torch.ones(3, requires_grad=True)
+        loss = (scale * weight.grad).sum()
+        second.zero_grad(set_to_none=False)
+        loss.backward()
+        """,
+        tmp_path,
+    )
+    assert lines(record, "TS201") == ["second.zero_grad(set_to_none=False)"]
+
+
+def test_a_gradient_that_a_step_writes_is_named(tmp_path: Path) -> None:
+    record = watch(
+        """
+        weight = nn.Parameter(torch.ones(3))
+        optimizer = torch.optim.SGD([weight], lr=0.1, momentum=0.9, nesterov=True, foreach=True)
+        (weight * 2).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+        (weight * 3).sum().backward()
+        scale = torch.ones(3, requires_grad=True)
+        loss = (scale * weight.grad).sum()
+        optimizer.step()
+        loss.backward()
+        """,
+        tmp_path,
+    )
+    assert lines(record, "TS201") == ["optimizer.step()"]
+
+
+def test_threads_that_train_their_own_models_do_so(tmp_path: Path) -> None:
+    program = tmp_path / "threads.py"
+    program.write_text(
+        """
+import threading
+import torch
+from torch import nn
+
+def train(number):
+    torch.manual_seed(0)
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+    for _ in range(150):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4)).pow(2).mean().backward()
+        optimizer.step()
+
+threads = [threading.Thread(target=train, args=(number,)) for number in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("trained")
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "tensafe", "run", str(program)], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr

@@ -85,7 +85,7 @@ class Engine:
         self._cuts = Cuts(ask)
         self._ownership = Ownership(ask)
         self._watchers = make_watchers(Context(ask, guarded, not_checked))
-        self._backwards = Backwards(self._cuts, guarded, self._each)
+        self._backwards = Backwards(self._cuts, guarded, self._each, self._step_is_over)
         functions = Functions(self._cuts, guarded)
         graph_values = self._backwards.graph_values
         self._stepping = Stepping()
@@ -202,13 +202,17 @@ class Engine:
             self._exact.pause()
 
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        self._stepping.end(optimizer)
-        if self._exact:
-            self._exact.resume()
+        self._step_is_over()
         self._cuts.stepped(optimizer)
         place = user_place(2)
         self._ownership.stepped(optimizer, place)
         self._each("stepped", optimizer, place)
+
+    def _step_is_over(self) -> None:
+        """Also called where a step may have ended by an exception, which no hook of PyTorch tells."""
+        self._stepping.settle()
+        if self._exact:
+            self._exact.resume()
 
     def _failed(self, what: str, error: Exception) -> None:
         self._not_checked(what, f"tensafe failed there ({type(error).__name__}: {error})")
@@ -256,8 +260,9 @@ def _backward_facts(saved: Saved, counted: bool, reader: str) -> tuple[Call, Led
     storage = ledger.id if ledger is not None else None
     value = Value(frozenset() if storage is None else frozenset({storage}), (*exports, kept))
     write = ledger.write_since(saved.order, bytes_changed=not counted) if ledger is not None else None
-    if write is None and counted and ledger is not None:
-        write = ledger.write  # saved and written by one and the same call
+    if write is None and counted and ledger is not None and ledger.write is not None:
+        one_call = ledger.write.place == place  # saved and written by one and the same call
+        write = ledger.write if one_call else None
     moment = write_moment(write, saved.order + 1, counted)
     call = Call(Kind.BACKWARD, reader, site_of(user_place(4)), now, {"saved": value})
     return call, LedgerHistory({} if storage is None else {storage: moment})

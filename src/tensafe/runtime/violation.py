@@ -14,7 +14,7 @@ def message(saved: Saved, call: Call | None, history: LedgerHistory | None) -> s
     tensor = saved.tensor
     opening = (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{tensor.type()} {list(tensor.shape)}], is at version {tensor._version}; "
+        f"[{tensor.type()} {list(tensor.shape)}] is at version {tensor._version}; "
         f"expected version {saved.version} instead."
     )
     if call is None or history is None:

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 class Backwards:
     """Wraps the one Python function through which `backward()` and `autograd.grad()` enter the engine."""
 
-    def __init__(self, cuts: Cuts, guarded: Guarded, each: Callable[..., None]) -> None:
+    def __init__(
+        self, cuts: Cuts, guarded: Guarded, each: Callable[..., None], begins: Callable[[], None]
+    ) -> None:
         self._cuts = cuts
+        self._begins = begins
         self._guarded = guarded
         self._each = each
         self.graph_values: WeakFacts[int] = WeakFacts()
@@ -32,8 +35,10 @@ class Backwards:
     def _run(self, call: Callable[..., Any]) -> Callable[..., Any]:
         finished = self._guarded("a backward", self._finished)
         refused = self._guarded("a refused backward", self._refused)
+        begins = self._guarded("a backward", self._begins)
 
         def run_backward(roots: Any, *args: Any, **kwargs: Any) -> Any:
+            begins()
             try:
                 result = call(roots, *args, **kwargs)
             except RuntimeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -20,10 +21,11 @@ _FOLDER = str(Path(torch.optim.__file__).parent)
 
 
 class _OptimizerFiles(dict[str, bool]):
-    """File name to "of `torch.optim`", computed once for each file."""
+    """File name to "writes by it belong to an optimizer's step", computed once for each file."""
 
     def __missing__(self, filename: str) -> bool:
-        inside = self[filename] = filename.startswith(_FOLDER)
+        beside = filename.endswith(("swa_utils.py", "lr_scheduler.py"))  # called by hooks of the program
+        inside = self[filename] = filename.startswith(_FOLDER) and not beside
         return inside
 
 
@@ -31,11 +33,16 @@ OPTIMIZER_FILES = _OptimizerFiles()
 
 
 class _Step(NamedTuple):
-    """One step that runs: its line, when it began, and whether its writes are entered at its end."""
+    """One step that runs: its line, when it began, whether its writes are entered at its end, and which.
+
+    `before` has the version of each gradient by the `id` of its parameter: a hook may drop them all.
+    """
 
     place: Place | None
     order: int
     entered_at_end: bool
+    optimizer: weakref.ref[torch.optim.Optimizer]
+    before: dict[int, int]
 
 
 class Stepping:
@@ -49,30 +56,24 @@ class Stepping:
 
     def begin(self, optimizer: torch.optim.Optimizer, place: Place | None, *, whole: bool) -> None:
         """A step begins; `whole` when nothing but `torch.optim` writes in it, no closure above all."""
+        self.settle()
+        order, own = next(ledgers.clock), weakref.ref(optimizer)
         entered_at_end = whole and place is not None and _is_torchs(optimizer) and not modes.asked()
-        step = _Step(place if whole else None, next(ledgers.clock), entered_at_end)
-        self._steps[threading.get_ident()] = step
+        before = _versions(optimizer) if entered_at_end else {}
+        self._steps[threading.get_ident()] = _Step(
+            place if whole else None, order, entered_at_end, own, before
+        )
         self._decide()
 
-    def end(self, optimizer: torch.optim.Optimizer) -> None:
-        """Enter the step's writes into the storages that somebody has looked at: the others tell nothing."""
+    def settle(self) -> None:
+        """The step of this thread is over, also where it or a hook of the program raised."""
+        if not self._steps:
+            return
         step = self._steps.pop(threading.get_ident(), None)
         self._decide()
-        if step is None or not step.entered_at_end or step.place is None:
-            return
-        label, key, order, plain = f"{type(optimizer).__name__}.step", ledgers._KEY, step.order, PLAIN
-        code, offset = step.place
-        for tensor in _written(optimizer):
-            if type(tensor) in plain:
-                ledger = tensor.untyped_storage().__dict__.get(key)
-                if ledger is not None:
-                    raw: RawWrite = (label, code, offset, order, id(tensor))
-                    if ledger.raw is None or ledger.raw[3] < order:  # else a hook of the program wrote since
-                        ledger.raw = raw
-                    if ledger.first is None:
-                        ledger.first = raw
-                    if ledger.watch is not None:
-                        ledger.watch(tensor, raw)
+        optimizer = step.optimizer() if step is not None and step.entered_at_end else None
+        if step is not None and optimizer is not None:
+            _enter(step, optimizer)
 
     def place_of(self, frame: FrameType | None) -> tuple[CodeType | None, int]:
         """The user's line above an internal frame."""
@@ -94,15 +95,45 @@ def _is_torchs(optimizer: torch.optim.Optimizer) -> bool:
     return type(optimizer).__module__.startswith("torch.optim") and not is_compiling()
 
 
-def _written(optimizer: torch.optim.Optimizer) -> list[Any]:
-    """What a step writes: the parameters that have a gradient, and all that the state keeps for them."""
+def _versions(optimizer: torch.optim.Optimizer) -> dict[int, int]:
+    return {
+        id(parameter): gradient._version
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        if (gradient := parameter.grad) is not None
+    }
+
+
+def _written(optimizer: torch.optim.Optimizer, before: dict[int, int]) -> list[Any]:
+    """What a step writes: the parameters that had a gradient, what the state keeps for them, gradients."""
     written: list[Any] = []
     state = optimizer.state
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            if parameter.grad is not None:
+            version = before.get(id(parameter))
+            if version is not None:
                 written.append(parameter)
                 kept = state.get(parameter)
                 if kept:
                     written += kept.values()
+                gradient = parameter.grad
+                if gradient is not None and gradient._version > version:
+                    written.append(gradient)
     return written
+
+
+def _enter(step: _Step, optimizer: torch.optim.Optimizer) -> None:
+    """Enter the step's writes into the storages that somebody has looked at: the others tell nothing."""
+    label, key, order, plain = f"{type(optimizer).__name__}.step", ledgers._KEY, step.order, PLAIN
+    code, offset = step.place or (None, 0)
+    for tensor in _written(optimizer, step.before):
+        if type(tensor) in plain and tensor.layout is torch.strided:
+            ledger = tensor.untyped_storage().__dict__.get(key)
+            if ledger is not None:
+                raw: RawWrite = (label, code, offset, order, id(tensor))
+                if ledger.raw is None or ledger.raw[3] < order:  # else a hook of the program wrote since
+                    ledger.raw = raw
+                if ledger.first is None:
+                    ledger.first = raw
+                if ledger.watch is not None:
+                    ledger.watch(tensor, raw)

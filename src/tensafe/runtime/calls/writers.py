@@ -79,6 +79,7 @@ class Writers:
         self._method_count, self._slot_count = temporary_counts()
 
     def install(self, patches: Patches) -> None:
+        patches.wrap(torch.optim.Optimizer, "zero_grad", self._zero_grad)
         for name in ("resize_", "resize_as_"):
             patches.wrap(torch.Tensor, name, self._resize)
         patches.wrap(torch.UntypedStorage, "resize_", self._resize_storage)
@@ -153,6 +154,14 @@ class Writers:
             return result
 
         return _dressed(writer, call)
+
+    def _zero_grad(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def zero_grad(*args: Any, **kwargs: Any) -> Any:
+            if not is_compiling():
+                self._stepping.settle()  # a step that raised is over, and these writes are the program's own
+            return call(*args, **kwargs)
+
+        return _dressed(zero_grad, call)
 
     def _resize(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def resize(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from tensafe.runtime.graphs.upstream import boundary
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.places import names
 from tensafe.runtime.places.frames import Place, site_of, user_frame
+from tensafe.runtime.refusals.trail import trail
 from tensafe.runtime.storages.ledger import LedgerHistory, clock, ledger_of
 from tensafe.runtime.storages.weak import WeakFacts
 from tensafe.runtime.watcher import Context
@@ -68,10 +70,21 @@ class Discards:
         self._guarded = context.guarded
         self._groups: WeakFacts[Group] = WeakFacts()
         self._fates: list[dict[Place, Fate]] = []  # of optimizers that are gone, too
+        self._threads: set[int] = set()
 
     def install(self, patches: Patches) -> None:
         patches.wrap(torch.optim.Optimizer, "zero_grad", self._zero)
         patches.wrap(torch.nn.Module, "zero_grad", self._zero)
+
+    def _is_threaded(self) -> bool:
+        """Whether a second thread has trained: its backward may replace, without the GIL, what we read."""
+        self._threads.add(threading.get_ident())
+        if len(self._threads | trail.threads) < 2:
+            return False
+        for _, group in self._groups.items():
+            group.samples, group.last = [], []
+            group.filled_by.clear()
+        return True
 
     def _zero(self, call: Callable[..., Any]) -> Callable[..., Any]:
         zeroed = self._guarded("zeroed gradients", self._zeroed)
@@ -84,7 +97,9 @@ class Discards:
         return functools.update_wrapper(zero_grad, call)
 
     def _zeroed(self) -> None:
-        for _, group in self._groups.items() if not modes.asked() else ():
+        if modes.asked() or self._is_threaded():
+            return
+        for _, group in self._groups.items():
             if group.filled_by and group.is_zeroed():
                 self._dropped(group)
             group.last = group.state()
@@ -96,6 +111,8 @@ class Discards:
 
     def backward(self, roots: list[torch.Tensor], retained: bool, place: Place | None) -> None:
         filled = []
+        if self._is_threaded():
+            return
         for optimizer, group in self._groups.items():
             state = group.state()
             pairs = list(zip(state, group.last, strict=False))
@@ -123,6 +140,8 @@ class Discards:
             fate.label = names.label(found.leaves)
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
+        if self._is_threaded():
+            return
         group = self._groups.get(optimizer)
         if group is None:
             group = Group()

@@ -12,6 +12,7 @@ from torch.compiler import is_compiling
 from tensafe.facts import Kind, Moment
 from tensafe.runtime.places import names
 from tensafe.runtime.places.frames import Place, site_of, user_place
+from tensafe.runtime.refusals.trail import trail
 from tensafe.runtime.storages.ledger import clock
 from tensafe.runtime.storages.weak import WeakFacts
 
@@ -64,8 +65,8 @@ class Orphans:
     def stepped(self, optimizer: torch.optim.Optimizer, place: Place | None) -> None:
         created = self._created.get(optimizer)
         looks = self._looks.get(optimizer) or 0
-        if created is None or looks >= MOST_LOOKS:
-            return
+        if created is None or looks >= MOST_LOOKS or len(trail.threads) > 1:
+            return  # another thread's backward may replace, without the GIL, the gradients that we would read
         self._looks.put(optimizer, looks + 1)
         without = [p for group in optimizer.param_groups for p in group["params"] if p.grad is None]
         if not without:

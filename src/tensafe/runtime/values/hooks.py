@@ -185,7 +185,7 @@ def _checked(kept: Checked) -> torch.Tensor:
     if tensor._version != version:
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[{type(tensor).__name__} {list(tensor.shape)}], is at version {tensor._version}; expected "
+            f"[{type(tensor).__name__} {list(tensor.shape)}] is at version {tensor._version}; expected "
             f"version {version} instead. tensafe: safe_inplace() cannot keep the old values of this tensor "
             "class. Use the out-of-place form there, or write to a clone()."
         )
