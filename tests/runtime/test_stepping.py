@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from runtime.watching import lines, loud, watch
 from tensafe.findings import Record
+from tensafe.runtime.calls.stepping import Stepping
 
 MODEL = """
 model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
@@ -241,3 +244,23 @@ print("trained")
         [sys.executable, "-m", "tensafe", "run", str(program)], capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
+
+
+def test_a_parameter_of_a_subclass_is_asked_nothing() -> None:
+    seen: list[str] = []
+
+    class Asked(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(function.__name__)
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    weight = torch.ones(3).as_subclass(Asked).requires_grad_()
+    weight.grad = torch.ones(3)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    seen.clear()
+    stepping = Stepping()
+    stepping.begin(optimizer, (optimizer.step.__code__, 0), whole=True)
+    assert stepping.entered_at_end
+    stepping.settle()
+    assert seen == []

@@ -65,11 +65,6 @@ def attributes_of(value: object) -> dict[str, Any]:
     return {} if reader is None else reader(value)
 
 
-def forget_types() -> None:
-    """Drop what was learned of types, so that none is kept alive."""
-    _readers.clear()
-
-
 def _reader(kind: type) -> Read | None:
     known = _readers.get(id(kind))
     if known is None:

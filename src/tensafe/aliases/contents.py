@@ -57,11 +57,6 @@ def reader_of(kind: type) -> Contents | None:
     return known[1]
 
 
-def forget_types() -> None:
-    """Drop what was learned of types, so that none is kept alive."""
-    _contents.clear()
-
-
 def _choose(kind: type) -> Contents | None:
     if id(kind) in ATOMS or is_kind(kind, type):
         return None

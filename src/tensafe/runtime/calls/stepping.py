@@ -100,8 +100,13 @@ def _versions(optimizer: torch.optim.Optimizer) -> dict[int, int]:
         id(parameter): gradient._version
         for group in optimizer.param_groups
         for parameter in group["params"]
-        if (gradient := parameter.grad) is not None
+        if type(parameter) in PLAIN and _is_counted(gradient := parameter.grad)
     }
+
+
+def _is_counted(gradient: Any) -> bool:
+    """Whether this is a tensor whose version can be asked for without running code of the program."""
+    return type(gradient) in PLAIN and not gradient.is_inference()
 
 
 def _written(optimizer: torch.optim.Optimizer, before: dict[int, int]) -> list[Any]:
@@ -117,7 +122,7 @@ def _written(optimizer: torch.optim.Optimizer, before: dict[int, int]) -> list[A
                 if kept:
                     written += kept.values()
                 gradient = parameter.grad
-                if gradient is not None and gradient._version > version:
+                if _is_counted(gradient) and gradient._version > version:
                     written.append(gradient)
     return written
 
