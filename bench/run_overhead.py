@@ -4,7 +4,7 @@ All workers of a workload live at once and wait; one at a time is told to train 
 phase of the machine meets all of them alike. A ratio is the median, over the rounds, of a burst's time to the
 plain burst's time in the same round; `plain again` is a second plain worker and shows the noise. Where a
 process happens to lie in memory makes it some percent faster or slower for life, so all workers are started
-anew a few times.
+anew a few times. `safe_inplace()` is entered for a burst and left again by the plain worker itself.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Worker:
 
     name: str
     process: subprocess.Popen[str]
+    manner: str = ""  # "safe": inside safe_inplace()
     bursts: list[float] = field(default_factory=list)
 
     def train(self, steps: int) -> float:
@@ -46,7 +47,7 @@ class Worker:
         if self.process.stdin is None or self.process.stdout is None:
             raise RuntimeError(f"{self.name}: worker has no pipes")
         try:
-            self.process.stdin.write(f"{steps}\n")
+            self.process.stdin.write(f"{steps} {self.manner}\n")
             self.process.stdin.flush()
             answer = self.process.stdout.readline()
         except BrokenPipeError:
@@ -67,8 +68,6 @@ def command(mode: str, workload: str, options: list[str], scratch: Path) -> list
     script = [str(BENCH / "step_worker.py"), workload, *options]
     if mode == ANOMALY:
         return [sys.executable, *script, "--anomaly"]
-    if mode == SAFE:
-        return [sys.executable, *script, "--safe-inplace"]
     if mode in (TENSAFE, EXACT):
         record = ["--format", "json", "--output", str(scratch / f"{workload}-{mode}.json")]
         depth = ["--depth", "exact"] if mode == EXACT else []
@@ -104,8 +103,10 @@ def take_turns(workers: list[Worker], rounds: int) -> None:
 def generation(workload: str, modes: list[str], options: list[str], rounds: int) -> list[Worker]:
     """Workers that were started, took turns and ended."""
     with tempfile.TemporaryDirectory() as scratch:
-        shuffled = random.sample(modes, len(modes))
-        workers = [start(mode, workload, options, Path(scratch)) for mode in shuffled]
+        started = [mode for mode in random.sample(modes, len(modes)) if mode != SAFE]
+        workers = [start(mode, workload, options, Path(scratch)) for mode in started]
+        if SAFE in modes:
+            workers.append(Worker(SAFE, workers[started.index(PLAIN)].process, "safe"))
         try:
             take_turns(workers, rounds)
         finally:

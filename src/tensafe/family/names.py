@@ -7,6 +7,7 @@ import sys
 
 _rank: int | None = None
 _rank_of: int | None = None  # the process that is this rank; its children only belong to it
+_worker = ("", 0)  # a loader's worker, and its process: some PyTorch versions forget it when the loop ends
 
 
 def joined(rank: int) -> None:
@@ -40,10 +41,14 @@ def name(otherwise: str) -> str:
 
 
 def _loader_worker() -> str:
+    global _worker
     data = sys.modules.get("torch.utils.data")
     known = getattr(data, "get_worker_info", None)
     info = known() if known is not None else None
-    return f"DataLoader worker {info.id}" if info is not None else ""
+    if info is not None:
+        _worker = (f"DataLoader worker {info.id}", os.getpid())
+    called, process = _worker
+    return called if process == os.getpid() else ""
 
 
 def _of_multiprocessing() -> str:
