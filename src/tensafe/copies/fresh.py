@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
@@ -33,6 +34,23 @@ def unrecorded() -> Iterator[None]:
         yield
     finally:
         torch._C._set_grad_enabled(before)
+
+
+below_autograd: Any = getattr(torch._C, "_AutoDispatchBelowAutograd", torch.no_grad)
+"""As a context, nothing is recorded, and each call of an operator is cheaper than under `no_grad`."""
+
+_foreach_clone: Any = getattr(torch, "_foreach_clone", None)  # not in every PyTorch
+
+
+def clone_all(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Clones without history of small tensors, in few calls; as plain tensors, whatever their class."""
+    with below_autograd():
+        if _foreach_clone is not None:
+            return list(_foreach_clone(tensors)) if tensors else []
+        clones = list(map(torch.empty_like, tensors))
+        if clones:
+            torch._foreach_copy_(clones, tensors)
+        return clones
 
 
 def clone_of(x: torch.Tensor) -> torch.Tensor:

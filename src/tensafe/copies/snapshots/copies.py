@@ -6,6 +6,7 @@ import torch
 
 from tensafe.copies.snapshots.pieces import (
     Pieces,
+    all_cloned,
     all_lazily,
     copy_batch,
     lazily,
@@ -77,6 +78,8 @@ class Copies:
     def _take(self, first: bool = True) -> None:
         live, saved = self.pieces.live, self.saved
         clones = all_lazily(live) if len(self._lazy) == len(live) else None
+        if clones is None and first and not (self._lazy or self.pieces.whole or self._spare):
+            clones = all_cloned(live)
         if clones is not None:
             self.saved, self._fresh = clones, set()
             return

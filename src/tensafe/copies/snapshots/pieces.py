@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from tensafe.copies.fresh import LARGE_NBYTES, on_huge_pages
+from tensafe.copies.fresh import LARGE_NBYTES, below_autograd, clone_all, on_huge_pages
 from tensafe.copies.plan import extent_of
 from tensafe.errors import TensafeError
 from tensafe.memory import covered
@@ -17,7 +17,7 @@ from tensafe.memory.from_torch import address_of, is_copy_on_write
 _address = torch._C._storage_address  # type: ignore[attr-defined]
 _storage, _resizable = torch.Tensor.untyped_storage, torch.UntypedStorage.resizable
 _contiguous = torch.Tensor.is_contiguous
-_dtype = attrgetter("dtype")
+_dtype, _nbytes, _is_cpu = attrgetter("dtype"), attrgetter("nbytes"), attrgetter("is_cpu")
 _STRIDED = torch.strided
 _QUANTISED = ("quint8", "qint8", "qint32", "quint4x2", "quint2x4")
 _COMPLEX = ("complex32", "complex64", "complex128")  # may be lazily conjugated
@@ -275,7 +275,18 @@ def all_lazily(live: list[torch.Tensor]) -> list[torch.Tensor] | None:
     if not all(map(_resizable, map(_storage, live))):
         return None
     try:
-        return list(map(torch._lazy_clone, live))
+        with below_autograd():
+            return list(map(torch._lazy_clone, live))
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+def all_cloned(live: list[torch.Tensor]) -> list[torch.Tensor] | None:
+    """Copies of all of them, in few calls; None where one is large, not on the CPU or of a rare kind."""
+    if not all(map(_is_cpu, live)) or max(map(_nbytes, live), default=0) >= LARGE_NBYTES:
+        return None
+    try:
+        return clone_all(live)
     except (RuntimeError, NotImplementedError):
         return None
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection
+from itertools import repeat
+from operator import attrgetter, eq, is_not
 from typing import Any
 
 import torch
 
-from tensafe.copies.fresh import LARGE_NBYTES
+from tensafe.copies.fresh import LARGE_NBYTES, clone_all
 from tensafe.copies.walking.modules import is_usual
 from tensafe.copies.walking.objects import ATOMS
 from tensafe.copies.walking.session import Session
@@ -21,7 +23,10 @@ _TENSORS = frozenset([_Tensor, _Parameter])
 _DICTIONARIES = frozenset([dict, OrderedDict, defaultdict])
 _SEQUENCES = frozenset([list, tuple])
 
-_unrecorded: Any = getattr(torch._C, "_AutoDispatchBelowAutograd", torch.no_grad)
+_storage_of: Any = torch._C.TensorBase.untyped_storage
+_is_contiguous: Any = torch._C.TensorBase.is_contiguous
+_storage_nbytes: Any = torch.UntypedStorage.nbytes
+_nbytes, _requires_grad, _grad, _attributes = map(attrgetter, ("nbytes", "requires_grad", "grad", "__dict__"))
 
 
 def copy_beforehand(s: Session) -> None:
@@ -87,9 +92,34 @@ def _inside(value: Any, kind: type, usual: dict[type, bool]) -> list[Collection[
 def _alone(found: list[Any], s: Session) -> dict[int, Any]:
     """Those that are small, dense and fill a storage of their own, by the `id` of this; each once.
 
-    Of tensors that are no Parameters only those without gradient and attributes. One pass asks everything, as
-    the next tensor is likely not in the cache.
+    Of tensors that are no Parameters only those without gradient and attributes.
     """
+    own = _all_alone(found, s)
+    return _alone_one_by_one(found, s) if own is None else own
+
+
+def _all_alone(found: list[Any], s: Session) -> dict[int, Any] | None:
+    """As `_alone`, where it is all of them; each question is put to all tensors in one C loop."""
+    kinds = set(map(type, found))
+    plain = found if _Parameter not in kinds else [x for x in found if type(x) is not _Parameter]
+    if s.storages or not s.memo.keys().isdisjoint(map(id, found)):
+        return None
+    if any(map(_requires_grad, plain)) or any(map(is_not, map(_grad, plain), repeat(None))):
+        return None
+    try:
+        storages = list(map(_storage_of, found))
+        sizes = list(map(_nbytes, found))
+        if not all(map(eq, map(_storage_nbytes, storages), sizes)) or not all(map(_is_contiguous, found)):
+            return None
+    except (NotImplementedError, RuntimeError):  # sparse and opaque layouts
+        return None
+    own = dict(zip(map(id, storages), found))  # noqa: B905 (as many, and `strict` costs)
+    usual = max(sizes) < LARGE_NBYTES and not any(map(_attributes, plain))
+    return own if usual and len(own) == len(found) and s.own.keys().isdisjoint(own) else None
+
+
+def _alone_one_by_one(found: list[Any], s: Session) -> dict[int, Any]:
+    """One pass asks everything, as the next tensor is likely not in the cache."""
     own: dict[int, Any] = {}
     memo, lent, known = s.memo, s.own, s.storages
     for x in found:
@@ -110,11 +140,7 @@ def _alone(found: list[Any], s: Session) -> dict[int, Any]:
 
 
 def _copied(values: list[Any]) -> list[Any]:
-    if not values:
-        return []
-    with _unrecorded():
-        copies = list(map(torch.empty_like, values))
-        torch._foreach_copy_(copies, values)
+    copies = clone_all(values)
     if _Parameter in map(type, values):
         for x, y in zip(values, copies, strict=True):
             if type(x) is _Parameter:
