@@ -47,6 +47,18 @@ STRANGE = {
 }
 
 
+def test_what_a_memo_knows_is_taken_from_it() -> None:
+    """A tensor with a copy already, and one whose storage was copied by an earlier call with this memo."""
+    source = plain(9)
+    other = torch.ones(3)
+    memo: dict[Any, Any] = {id(source[4]): other}
+    copied = tensafe.deepcopy(source, memo)
+    assert copied[4] is other
+    view = source[3].view(3, 1)
+    again = tensafe.deepcopy([*plain(9), view], memo)
+    assert again[-1].untyped_storage().data_ptr() == copied[3].untyped_storage().data_ptr()
+
+
 @pytest.mark.parametrize("strange", STRANGE)
 @pytest.mark.parametrize("first", [True, False])
 def test_strange_ones_among_plain_ones(strange: str, first: bool) -> None:

@@ -113,15 +113,15 @@ def _all_alone(found: list[Any], s: Session) -> dict[int, Any] | None:
             return None
     except (NotImplementedError, RuntimeError):  # sparse and opaque layouts
         return None
-    own = dict(zip(map(id, storages), found))  # noqa: B905 (as many, and `strict` costs)
-    usual = max(sizes) < LARGE_NBYTES and not any(map(_attributes, plain))
-    return own if usual and len(own) == len(found) and s.own.keys().isdisjoint(own) else None
+    if max(sizes) >= LARGE_NBYTES or any(map(_attributes, plain)):
+        return None
+    return dict(zip(map(id, storages), found))  # noqa: B905 (as many, and `strict` costs)
 
 
 def _alone_one_by_one(found: list[Any], s: Session) -> dict[int, Any]:
     """One pass asks everything, as the next tensor is likely not in the cache."""
     own: dict[int, Any] = {}
-    memo, lent, known = s.memo, s.own, s.storages
+    memo, known = s.memo, s.storages
     for x in found:
         if id(x) in memo:
             continue
@@ -134,7 +134,7 @@ def _alone_one_by_one(found: list[Any], s: Session) -> dict[int, Any]:
         except (NotImplementedError, RuntimeError):  # sparse and opaque layouts
             continue
         key = id(storage)
-        if key not in own and key not in lent and not (known and storage._cdata in known):
+        if key not in own and not (known and storage._cdata in known):
             own[key] = x
     return own
 
