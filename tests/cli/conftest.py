@@ -69,7 +69,11 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     toys = SimpleNamespace(calls=[], record=Record("run"), status=0, stops=())
 
     def check_paths(
-        paths: Sequence[Path], rules: Sequence[object], jobs: int | None = None, progress: object = None
+        paths: Sequence[Path],
+        rules: Sequence[object],
+        jobs: int | None = None,
+        progress: object = None,
+        asked: object = None,
     ) -> Record:
         toys.calls.append(("check", paths, rules, jobs))
         files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
@@ -97,7 +101,12 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setitem(
         sys.modules,
         "tensafe.check",
-        SimpleNamespace(check_paths=check_paths, check_text=look, python_files=list),
+        SimpleNamespace(
+            check_paths=check_paths,
+            check_text=look,
+            python_files=lambda paths, *rest: list(paths),
+            Asked=SimpleNamespace,
+        ),
     )
     monkeypatch.setitem(sys.modules, "tensafe.run", SimpleNamespace(run_program=run_program))
     return toys

@@ -40,7 +40,7 @@ Call = Callable[..., Answer]
         ("check --output missing/o .", "cannot write "),
         ("check missing", "missing"),
         ("check empty", "empty"),
-        ("check -", "cannot check standard input: give files or folders"),
+        ("check - a.py", "standard input is checked alone: give `-` and no other path"),
         ("check --select TS1 --ignore TS .", "--select and --ignore leave no rule"),
         ("run --select TS1 --ignore TS binary.py", "--select and --ignore leave no rule"),
         ("check --output x.txt x.txt", "x.txt: it is one of the files to check"),

@@ -65,3 +65,21 @@ def test_on_any_line_of_the_span() -> None:
     assert allowed(text, line=2, end_line=4)
     assert not allowed(text, line=4, end_line=4)
     assert allowed(text, line=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "allowed_"),
+    [
+        ("# tensafe: allow-file lost-write\nx[m].zero_()\n", 2, True),
+        ("# tensafe: allow-file graph-cut, TS106\n\n\nx[m].zero_()\n", 4, True),
+        ("# tensafe: allow-file\nx[m].zero_()\n", 2, True),
+        ("# tensafe: allow-file graph-cut\nx[m].zero_()\n", 2, False),
+        ("x = 1\n# tensafe: allow-file lost-write\ny = 1\nx[m].zero_()\n", 4, False),
+        ('"""A page."""\n# tensafe: allow-file lost-write\nx[m].zero_()\n', 3, True),
+        ("'''\n# tensafe: allow-file lost-write\n'''\nx[m].zero_()\n", 4, False),
+        ("# tensafe: allow-files lost-write\nx[m].zero_()\n", 2, False),
+        ("x[m].zero_()  # tensafe: allow-file lost-write\n", 1, False),
+    ],
+)
+def test_a_comment_for_the_whole_file_stands_in_its_head(text: str, line: int, allowed_: bool) -> None:
+    assert allowed(text, line=line) is allowed_

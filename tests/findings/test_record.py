@@ -13,6 +13,8 @@ from tensafe.findings import (
     AssignThroughIndex,
     Because,
     CallInstead,
+    Disallow,
+    DropCall,
     Finding,
     Fix,
     NotChecked,
@@ -37,6 +39,8 @@ ACTIONS = st.one_of(
     st.builds(AssignThroughIndex, SITES),
     st.builds(CallInstead, SITES, TEXT, st.booleans()),
     st.builds(SetKeyword, SITES, TEXT, TEXT),
+    st.builds(DropCall, SITES),
+    st.builds(Disallow, SITES, st.lists(TEXT, max_size=2).map(tuple)),
 )
 FIXES = st.none() | st.builds(Fix, ACTIONS, st.booleans(), TEXT)
 FINDINGS = st.builds(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fixes.places import assert_fixed, assert_refused, fixed, site_of
-from tensafe.findings import AssignThroughIndex, CallInstead, SetKeyword, Site, Wrap
+from tensafe.findings import AssignThroughIndex, CallInstead, DropCall, SetKeyword, Site, Wrap
 from tensafe.findings.source import split_lines
 
 DEEP = "copy.deepcopy({})"
@@ -229,3 +229,35 @@ def test_keyword_not_set(source: str, why: str) -> None:
 def test_lines_are_counted_as_python_counts_them() -> None:
     assert split_lines("a\x0cb\u2028c\r\nd\re\n") == ["a\x0cb\u2028c\r\n", "d\r", "e\n"]
     assert split_lines("") == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("y = x[rows].clone()", "y = x[rows]"),
+        ("y = torch.cat([a, b]).detach().clone().sum()", "y = torch.cat([a, b]).detach().sum()"),
+        ("y = (a + b).clone()", "y = (a + b)"),
+        ("y = x[rows] .\\\n    clone()", "y = x[rows]"),
+        ("y = (\n    x[rows]\n    .clone()\n)", "y = (\n    x[rows]\n)"),
+        ("f(x[rows].clone(), 'é')", "f(x[rows], 'é')"),
+    ],
+)
+def test_a_call_left_out(before: str, after: str) -> None:
+    words = before.removeprefix("y = ").removeprefix("f(").removesuffix(".sum()").removesuffix(", 'é')")
+    words = words.removeprefix("(\n    ").removesuffix("\n)")
+    assert_fixed(before, DropCall(site_of(before, words)), after)
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("y = x[rows].clone(memory_format=f)", "without arguments"),
+        ("y = (x[rows]  # all\n    .clone())", "a comment"),
+        ("y = x[rows] \\\n    .clone()", "a backslash"),
+        ("y = clone()", "nothing to fix"),
+    ],
+)
+def test_a_call_that_stays(source: str, why: str) -> None:
+    words = source.removeprefix("y = ")
+    words = words[1:-1] if words.startswith("(") else words
+    assert_refused(source, DropCall(site_of(source, words)), why)

@@ -89,6 +89,8 @@ def test_rewritten(before: str, after: str) -> None:
         ("self.act(x)\n", "self.act(x)", "not the call of an in-place method"),
         ("F.relu(x, inplace=flag)\nx\n", "F.relu(x, inplace=flag)", "inplace=True"),
         ("optimizer.step()\n", "optimizer.step()", "not the call of an in-place method"),
+        ("self.fc.weight.clamp_(-1, 1)\n", "self.fc.weight.clamp_(-1, 1)", "may be a parameter"),
+        ("self.g = nn.Parameter(x)\nself.g *= 2\n", "self.g *= 2", "may be a parameter"),
     ],
 )
 def test_refused(source: str, words: str, why: str) -> None:

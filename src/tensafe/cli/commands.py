@@ -16,6 +16,8 @@ COMMANDS = {
     "explain": "what a rule reports, why, and what to write instead",
     "rules": "list all rules",
     "report": "show a recorded run again",
+    "tour": "the guides' techniques, run live, with what happens to memory and graph",
+    "lsp": "the language server, for editors",
 }
 HELP = """\
 usage: tensafe COMMAND ...

@@ -11,7 +11,7 @@ from tensafe.errors import TensafeError
 if TYPE_CHECKING:
     from tensafe.rules._loader import Rule
 
-FORMATS = ("text", "json", "github", "sarif")
+FORMATS = ("text", "json", "sarif", "github", "grouped")
 
 
 class Parser(argparse.ArgumentParser):
@@ -60,13 +60,13 @@ def rules_of(chosen: argparse.Namespace) -> tuple[Rule, ...]:
     """The rules that `--select` and `--ignore` leave; raises `TensafeError` when there are none."""
     from tensafe.rules._loader import select
 
-    rules = select(_flat(chosen.select), _flat(chosen.ignore))
+    rules = select(flat(chosen.select), flat(chosen.ignore))
     if not rules:
         raise TensafeError("--select and --ignore leave no rule; `tensafe rules` lists them")
     return rules
 
 
-def _flat(lists: list[list[str]]) -> list[str]:
+def flat(lists: list[list[str]]) -> list[str]:
     """`--select A,B --select C` as one list."""
     return [name for names in lists for name in names]
 

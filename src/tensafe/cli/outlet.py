@@ -8,6 +8,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -39,7 +40,8 @@ class Outlet:
         self._notices: bool = chosen.notices
         self._root = _folder()
         self._render = formats.renderer(chosen.format, _rule_texts(rules) if chosen.format == "sarif" else ())
-        self._sources = Sources(since)
+        self._since = since
+        self.sources = Sources(since)
         self._output = Path(chosen.output).absolute() if chosen.output else None
         self._told: set[Finding] = set()
         if self._output:
@@ -54,7 +56,7 @@ class Outlet:
 
     def tell(self, record: Record, hint: str = "") -> None:
         """Tell the whole record, once."""
-        view = self._view(hint)
+        view = self._with_changes(self._view(hint), record)
         if self._output:
             self._write_file(record, self._output)
             self._say_where(record, view)
@@ -63,18 +65,30 @@ class Outlet:
         else:
             terminal.write_text(self._render(record, view), self.stream)
 
+    def write(self, whole: str) -> None:
+        """Put a text where the record would go."""
+        if self._output:
+            write.write_whole(self._output, whole.encode("utf-8", "backslashreplace"))
+        else:
+            terminal.write_text(whole, self.stream)
+
+    def forget_sources(self) -> None:
+        """Files were changed: read them again."""
+        self.sources = Sources(self._since)
+
     def keep(self, record: Record) -> None:
         """Write what is known so far into the file, if there is one and it can be written again."""
         if self._output and not write.is_special(self._output):
             self._write_file(record, self._output)
 
-    def say_nothing_found(self, record: Record) -> None:
+    def say_nothing_found(self, record: Record, hint: str = "") -> None:
         """The one line of a clean record."""
         if self.format == "text" and not self._output and not record.findings and not record.not_checked:
-            self._say(text.closing(record, self._view()))
+            self.say(text.closing(record, self._view(hint)))
 
     def _write_file(self, record: Record, path: Path) -> None:
-        view = View(root=self._root, sources=self._sources, notices=self._notices)
+        view = View(root=self._root, sources=self.sources, notices=self._notices)
+        view = self._with_changes(view, record)
         whole = self._render(record, view)
         write.write_whole(path, whole.encode("utf-8", "backslashreplace"))
 
@@ -82,14 +96,22 @@ class Outlet:
         if record.findings and self._output:
             name = os.path.relpath(self._output, self._root)
             told = f"{text.closing(record, view)}; written to {name}"
-            self._say(told)
+            self.say(told)
 
-    def _say(self, words: str) -> None:
+    def say(self, words: str) -> None:
+        """One line that begins with our name."""
         terminal.write_lines([(("tensafe: ", "strong"), (words, ""))], self.stream)
 
     def _view(self, hint: str = "") -> View:
         width = terminal.width_of(self.stream)
-        return View(self._root, self._sources, width, self._notices, self._told, hint)
+        return View(self._root, self.sources, width, self._notices, self._told, hint)
+
+    def _with_changes(self, view: View, record: Record) -> View:
+        if self.format != "sarif":
+            return view
+        from tensafe.cli.changes import changes_of
+
+        return replace(view, changes=changes_of(record, self.sources))
 
 
 def _folder() -> str:

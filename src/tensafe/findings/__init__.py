@@ -6,6 +6,8 @@ from tensafe.findings.finding import Action as Action
 from tensafe.findings.finding import AssignThroughIndex as AssignThroughIndex
 from tensafe.findings.finding import Because as Because
 from tensafe.findings.finding import CallInstead as CallInstead
+from tensafe.findings.finding import Disallow as Disallow
+from tensafe.findings.finding import DropCall as DropCall
 from tensafe.findings.finding import Finding as Finding
 from tensafe.findings.finding import Fix as Fix
 from tensafe.findings.finding import NotChecked as NotChecked

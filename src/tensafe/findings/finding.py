@@ -66,7 +66,22 @@ class SetKeyword:
     value: str
 
 
-Action = Wrap | OutOfPlace | AssignThroughIndex | CallInstead | SetKeyword
+@dataclass(frozen=True, slots=True)
+class DropCall:
+    """Leave out the method call at `site`, so that its receiver remains: `x[rows].clone()` to `x[rows]`."""
+
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Disallow:
+    """Take names out of the comment `# tensafe: allow` at `site`; the comment too, when none is left."""
+
+    site: Site
+    names: tuple[str, ...]
+
+
+Action = Wrap | OutOfPlace | AssignThroughIndex | CallInstead | SetKeyword | DropCall | Disallow
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,23 @@ from tensafe.findings.finding import (
     Action,
     AssignThroughIndex,
     CallInstead,
+    Disallow,
+    DropCall,
     Fix,
     OutOfPlace,
     SetKeyword,
     Wrap,
 )
 
-ACTIONS: tuple[type[Action], ...] = (Wrap, OutOfPlace, AssignThroughIndex, CallInstead, SetKeyword)
+ACTIONS: tuple[type[Action], ...] = (
+    Wrap,
+    OutOfPlace,
+    AssignThroughIndex,
+    CallInstead,
+    SetKeyword,
+    DropCall,
+    Disallow,
+)
 
 
 def fix_to_json(fix: Fix) -> dict[str, Any]:
@@ -37,6 +47,6 @@ def fix_from_json(data: Mapping[str, Any]) -> Fix:
     if action is None:
         raise ValueError(f"unknown fix action {name!r}")
     fields["site"] = Site(**fields["site"])
-    if "imports" in fields:
-        fields["imports"] = tuple(fields["imports"])
+    for name in {"imports", "names"} & fields.keys():
+        fields[name] = tuple(fields[name])
     return Fix(action(**fields), bool(data["safe"]), str(data["title"]))

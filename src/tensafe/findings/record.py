@@ -11,6 +11,7 @@ from typing import Any
 
 from tensafe.errors import RecordError
 from tensafe.facts import Site
+from tensafe.findings.cells import cell_path, split_cell
 from tensafe.findings.copies import CopyLine
 from tensafe.findings.copies import from_json as copy_from_json
 from tensafe.findings.copies import to_json as copy_to_json
@@ -97,8 +98,10 @@ def from_json(text: str) -> Record:
 
 
 def _site_to_json(site: Site) -> dict[str, Any]:
+    path, cell = split_cell(site.path)
     return {
-        "path": site.path,
+        "path": path,
+        **({"cell": cell} if cell is not None else {}),
         "line": site.line,
         "column": site.column,
         "end_line": site.end_line or site.line,
@@ -108,8 +111,9 @@ def _site_to_json(site: Site) -> dict[str, Any]:
 
 
 def _site_from_json(data: Mapping[str, Any]) -> Site:
+    path = str(data["path"])
     return Site(
-        str(data["path"]),
+        cell_path(path, int(data["cell"])) if "cell" in data else path,
         int(data["line"]),
         int(data["column"]),
         int(data["end_line"]),

@@ -10,12 +10,22 @@ from tensafe.findings import (
     Action,
     AssignThroughIndex,
     CallInstead,
+    Disallow,
+    DropCall,
     Finding,
     OutOfPlace,
     SetKeyword,
     Wrap,
 )
-from tensafe.fixes import assign_through_index, call_instead, out_of_place, set_keyword, wrap
+from tensafe.fixes import (
+    assign_through_index,
+    call_instead,
+    disallow,
+    drop_call,
+    out_of_place,
+    set_keyword,
+    wrap,
+)
 from tensafe.fixes.edits import Accepted, Edit, Refusal, carried_out, collide_among
 from tensafe.fixes.source import Source
 
@@ -28,6 +38,14 @@ class Refused:
 
     finding: Finding
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The edits that one fix alone would make."""
+
+    finding: Finding
+    edits: tuple[Edit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +71,23 @@ def apply(source: str, findings: Iterable[Finding], unsafe: bool) -> FixResult:
         refused += [Refused(finding, "the result would not parse") for finding in bad]
         chosen, _ = _choose([item for item in wanted if item not in bad], parsed)
     return FixResult(carried_out(source, _all(edits for _, edits in chosen)), len(chosen), refused)
+
+
+def planned(source: str, findings: Iterable[Finding]) -> list[Planned]:
+    """What each fix that can be carried out would edit, each as if it were alone."""
+    try:
+        parsed = Source(source)
+    except (SyntaxError, ValueError):
+        return []
+    found = []
+    for finding in findings:
+        try:
+            edits = _edits(finding, parsed) if finding.fix else []
+        except Refusal:
+            continue
+        if edits and not _broken([edits], source):
+            found.append(Planned(finding, tuple(sorted(edits))))
+    return found
 
 
 def _choose(wanted: list[Finding], source: Source) -> tuple[list[tuple[Finding, list[Edit]]], list[Refused]]:
@@ -125,3 +160,7 @@ def _carry_out(action: Action, source: Source) -> list[Edit]:
             return call_instead.edits(action, source)
         case SetKeyword():
             return set_keyword.edits(action, source)
+        case DropCall():
+            return drop_call.edits(action, source)
+        case Disallow():
+            return disallow.edits(action, source)

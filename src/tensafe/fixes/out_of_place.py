@@ -50,7 +50,7 @@ def _through_index(node: ast.AST) -> bool:
 
 
 def _augmented(node: ast.AugAssign, source: Source) -> list[Edit]:
-    path = _named(node.target)
+    path = _named(node.target, source)
     _refuse_lost(node, path, source)
     sign, strength = OPERATORS[type(node.op)]
     target_end, value_start = source.span(node.target)[1], source.span(node.value)[0]
@@ -139,14 +139,14 @@ def _rebound(node: ast.Call, base: ast.expr, source: Source) -> list[Edit]:
     """What makes the result take the place of `base`: an assignment in front, or nothing."""
     statement = source.statement(node)
     if isinstance(statement, ast.Expr) and statement.value is node:
-        path = _named(base)
+        path = _named(base, source)
         _refuse_lost(statement, path, source)
         start = source.span(statement)[0]
         return [Edit(start, start, f"{path} = ")]
     if path_of(base) is None:
         _refuse_view(base)
         return []
-    path = _named(base)
+    path = _named(base, source)
     _refuse_alias(node, path, source)
     if (
         isinstance(statement, ast.Assign)
@@ -185,7 +185,7 @@ def _refuse_view(base: ast.expr) -> None:
         raise Refusal("the written tensor has no name that can be bound again")
 
 
-def _named(target: ast.expr) -> str:
+def _named(target: ast.expr, source: Source) -> str:
     """`x` or `self.x`; refuses what cannot be bound again with the same effect."""
     path = path_of(target)
     if path is None:
@@ -193,7 +193,19 @@ def _named(target: ast.expr) -> str:
         raise Refusal("the written tensor has no name that can be bound again")
     if isinstance(target, ast.Attribute) and target.attr in VIEW_PROPERTIES:
         raise Refusal(f"the write goes through `.{target.attr}` of another tensor")
+    if isinstance(target, ast.Attribute) and _may_be_parameter(target, source):
+        raise Refusal(f"`{path}` may be a parameter, which a module lets nobody replace by a tensor")
     return path
+
+
+def _may_be_parameter(target: ast.Attribute, source: Source) -> bool:
+    """`layer.weight`, and attributes to which this file assigns an `nn.Parameter`."""
+    made = [
+        fill.value for fill in source.fills.get(path_of(target) or "", []) if isinstance(fill, ast.Assign)
+    ]
+    return target.attr.endswith(("weight", "bias")) or any(
+        isinstance(value, ast.Call) and (path_of(value.func) or "").endswith("Parameter") for value in made
+    )
 
 
 def _refuse_lost(statement: ast.stmt, path: str, source: Source) -> None:

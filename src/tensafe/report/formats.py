@@ -17,7 +17,7 @@ Render = Callable[[Record, View], str]
 
 
 def renderer(format: str, rules: Sequence[RuleText] = ()) -> Render:
-    """What renders a record as `text`, `json`, `github` or `sarif`; only SARIF asks for the rules."""
+    """What renders a record in a format of the command line; only SARIF asks for the rules."""
     if format == "json":
         from tensafe.report import json
 
@@ -25,11 +25,15 @@ def renderer(format: str, rules: Sequence[RuleText] = ()) -> Render:
     if format == "github":
         from tensafe.report import github
 
-        return lambda record, view: github.render(record, view.root, view.notices)
+        return lambda record, view: github.render(record, view)
     if format == "sarif":
         from tensafe.report import sarif
 
-        return lambda record, view: sarif.render(record, rules, view.root, view.notices)
+        return lambda record, view: sarif.render(record, rules, view)
+    if format == "grouped":
+        from tensafe.report import grouped
+
+        return grouped.render
     return _page
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tensafe.findings import Finding, Record
+from tensafe.findings.cells import split_cell
 from tensafe.report.places import shown_path
-from tensafe.report.text import shown
+from tensafe.report.text import View, shown
 
 
-def render(record: Record, root: str, notices: bool) -> str:
+def render(record: Record, view: View) -> str:
     """One `::error file=...::message` line per finding, one `::notice` per thing not checked."""
-    lines = [_annotation(finding, root) for finding in shown(record, notices)]
+    lines = [_annotation(finding, view) for finding in shown(record, view.notices)]
     lines += [
         f"::notice::tensafe did not check {_data(item.what)}: {_data(item.why)}"
         for item in record.not_checked
@@ -17,15 +18,18 @@ def render(record: Record, root: str, notices: bool) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-def _annotation(finding: Finding, root: str) -> str:
-    site = finding.at
+def _annotation(finding: Finding, view: View) -> str:
+    site, root = finding.at, view.root
+    path, cell = split_cell(site.path)
+    line = view.sources.file_line(site) or site.line
     fields = {
-        "file": shown_path(site.path, root).replace("\\", "/"),
-        "line": site.line,
-        "endLine": max(site.line, site.end_line),
+        "file": shown_path(path, root).replace("\\", "/"),
+        "line": line,
+        "endLine": max(line, line + site.end_line - site.line),
         "title": f"{finding.code} {finding.name}",
     }
-    if site.end_column and site.end_line in (0, site.line):  # columns are refused for spans of several lines
+    one_line = site.end_line in (0, site.line)  # columns are refused for spans of several lines
+    if site.end_column and one_line and cell is None:
         fields |= {"col": site.column, "endColumn": site.end_column}
     properties = ",".join(f"{name}={_property(str(value))}" for name, value in fields.items())
     return f"::{finding.severity.value} {properties}::{_data(_words(finding, root))}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from tensafe.findings import Finding, Record, Severity, Site
+from tensafe.findings.cells import split_cell
 from tensafe.report import copies_text
 from tensafe.report.characters import printable
 from tensafe.report.excerpt import Place, excerpt, gutter_of
@@ -23,6 +24,14 @@ SEVERITY_STYLES: dict[Severity, Style] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A part of the fix of a finding: these characters of a file become `text`."""
+
+    site: Site
+    text: str
+
+
 @dataclass(frozen=True)
 class View:
     """How to show a record: from which folder, how wide, with notices or without, what was told before."""
@@ -33,6 +42,7 @@ class View:
     notices: bool = False
     told: Set[Finding] = frozenset()
     hint: str = ""  # ends the closing line: how many findings have a fix, where the record went
+    changes: Mapping[Finding, Sequence[Change]] = field(default_factory=dict)  # what their fixes would do
 
 
 def one(finding: Finding) -> Finding:
@@ -159,7 +169,7 @@ def _seen(finding: Finding, before: str) -> str:
 
 
 def _in_files(record: Record, view: View) -> str:
-    paths = {finding.at.path for finding in record.findings}
+    paths = {split_cell(finding.at.path)[0] for finding in record.findings}
     files = record.summary.get("files")
     if len(paths) == 1 and not (isinstance(files, int) and files > 1):
         return f" in {printable(shown_path(paths.pop(), view.root))}"

@@ -1,0 +1,60 @@
+"""One open document: its text, what was found in it, and how the client counts columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensafe.check import check_text
+from tensafe.checking.config import settings_for
+from tensafe.findings import Finding, Severity
+from tensafe.lsp.positions import Positions
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the command line asks of the server."""
+
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    notices: bool = False
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A version of a document and the findings in it."""
+
+    path: str
+    text: str
+    version: int | None
+    positions: Positions
+    findings: tuple[Finding, ...]
+    wishes: Wishes
+
+    def again(self, text: str) -> list[Finding]:
+        """The findings after an edit."""
+        return found_in(text, self.path, self.wishes)
+
+
+def look(path: str, text: str, version: int | None, encoding: str, wishes: Wishes) -> Looked:
+    """Check a document as it is in the editor; nothing is found in what is no Python."""
+    try:
+        findings = tuple(found_in(text, path, wishes))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        findings = ()
+    return Looked(path, text, version, Positions(text, encoding), findings, wishes)
+
+
+def found_in(text: str, path: str, wishes: Wishes) -> list[Finding]:
+    """The findings on the lines of this text that the project wants to hear of."""
+    settings = settings_for(Path(path))
+    if settings.excludes(path):
+        return []
+    rules = settings.rules(wishes.select, wishes.ignore)
+    found = [
+        settings.judged(item)
+        for item in check_text(text, path, rules)
+        if item.at.path == path and not settings.ignores(item)
+    ]
+    return [item for item in found if wishes.notices or item.severity is not Severity.NOTICE]

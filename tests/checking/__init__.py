@@ -1,0 +1,1 @@
+"""Settings, files, the cache, the baseline, and comments that allow."""

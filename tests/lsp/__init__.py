@@ -1,0 +1,1 @@
+"""The language server, asked over its standard streams."""

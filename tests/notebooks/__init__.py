@@ -1,0 +1,1 @@
+"""Notebooks: read as one program, written back in place."""
