@@ -28,20 +28,30 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checkpoints": {"memory"},
     "copies": {"memory"},
     "fixes": {"findings"},
-    "report": {"findings", "memory", "aliases", "ops"},
+    "notebooks": {"findings"},
+    # what surrounds the static engine: settings, files, the cache, the baseline, comments that allow
+    "checking": {"facts", "findings", "notebooks", "rules"},
+    "tour": {"memory"},
+    "report": {"findings", "memory", "aliases", "notebooks", "ops", "tour"},
     "collector": {"facts", "findings", "rules"},
     # the engine of a process and who listens to it; it reads the source too, for writes by NumPy
     "listening": {"collector", "facts", "findings", "runtime", "static", "watched"},
     "family": {"collector", "findings", "listening", "rules", "runtime"},  # a run's processes
     # the two modules that bring rules and an engine together, and what a child process does of that
-    "check": {"ops", "memory", "collector", "facts", "findings", "rules", "static", "fixes"},
+    "check": {"checking", "facts", "findings", "notebooks", "rules", "static"},
     "run": {"collector", "family", "findings", "listening", "rules", "runtime"},
     "worker": {"collector", "family", "runtime"},
     # what people hold in their hands after `explain` and `memory_map`: the model with its renderings
     "look": {"aliases", "memory", "report", "runtime"},
     "guards": {"collector", "findings", "listening", "report", "rules"},  # `watching`
     "watched": {"aliases", "report", "runtime"},  # `watch`: who writes here
-    "cli": {"check", "run", "findings", "rules", "fixes", "report", "memory", "checkpoints", "ops", "copies"},
+    "magics": {"guards"},
+    "pytest_plugin": {"collector", "findings", "guards", "report", "rules"},
+    "lsp": {"check", "checking", "facts", "findings", "fixes", "rules", "static"},
+    "cli": {
+        *("check", "run", "findings", "rules", "fixes", "report", "memory", "checkpoints", "ops", "copies"),
+        *("checking", "lsp", "notebooks", "tour"),
+    },
     "__main__": {"cli"},
 }
 for allowed in MAY_IMPORT.values():
@@ -50,7 +60,7 @@ MAY_IMPORT[FRONT_DOOR] = set(MAY_IMPORT)  # public names, each loaded on first u
 ANYBODYS = {"tensafe.__version__"}  # a string in the front door, which itself imports nothing when imported
 
 # Rooms, or single modules, that touch tensors; whoever imports one of these modules touches them too.
-TORCH_ROOMS = {"runtime", "aliases", "copies"}
+TORCH_ROOMS = {"runtime", "aliases", "copies", "tour"}
 TORCH_MODULES = {"memory.from_torch", "ops.from_torch"}
 TORCHLESS_MODULES = {"aliases.model"}  # of a room of tensors, but read by the report
 

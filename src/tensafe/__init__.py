@@ -48,6 +48,7 @@ _HOMES = {
     "dumps": "tensafe.copies.pickling.dumping",
     "explain": "tensafe.look",
     "freeze": "tensafe.copies.freeze",
+    "load_ipython_extension": "tensafe.magics",
     "loads": "tensafe.copies.pickling.loading",
     "memory_map": "tensafe.look",
     "overlap": "tensafe.aliases.overlap",
@@ -59,6 +60,7 @@ _HOMES = {
     "share": "tensafe.copies.sharing.handle",
     "snapshot": "tensafe.copies.snapshots.snapshot",
     "to_numpy": "tensafe.copies.arrays",
+    "unload_ipython_extension": "tensafe.magics",
     "watch": "tensafe.watched",
     "watching": "tensafe.guards",
 }

@@ -26,7 +26,7 @@ def watching(*, select: Names = (), ignore: Names = ()) -> Watching:
     ...     train(model)
     >>> print(seen)
     """
-    rules = select_rules(_listed(select), _listed(ignore))
+    rules = select_rules(listed(select), listed(ignore))
     if not rules:
         raise TensafeError("select and ignore leave no rule; `tensafe rules` lists them")
     return Watching(Collector(rules))
@@ -83,6 +83,6 @@ class Watching:
         return f"<pre>{escape(repr(self))}</pre>"
 
 
-def _listed(names: Names) -> list[str]:
+def listed(names: Names) -> list[str]:
     listed = names.split(",") if isinstance(names, str) else list(names)
     return [name.strip() for name in listed if name.strip()]

@@ -1,0 +1,195 @@
+"""`pytest --tensafe`: each test runs under the running engine, and what is found belongs to the test.
+
+Nothing is imported, patched or slowed down without the option. Fixtures that are set up for a test are
+watched with it, what they do after it is not. Works under pytest-xdist: what a worker finds travels with the
+test's report.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tensafe.findings import Finding, Record
+    from tensafe.findings.merging import Told
+    from tensafe.guards import Watching
+    from tensafe.rules._loader import Rule
+
+MARKER = "tensafe"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("tensafe", "tensafe: who shares this tensor's memory, and who wrote to it")
+    # three options, as one with an optional value would swallow the path behind it
+    for name, mode, what in (
+        ("--tensafe", "warn", "run each test under tensafe's engine and tell what it finds at the end"),
+        ("--tensafe=warn", "warn", "the same"),
+        ("--tensafe=error", "error", "fail a test in which an error is found, too"),
+    ):
+        group.addoption(name, dest="tensafe", action="store_const", const=mode, default=None, help=what)
+    group.addoption("--tensafe-select", metavar="RULES", default="", help="only these rules of tensafe")
+    group.addoption("--tensafe-ignore", metavar="RULES", default="", help="not these rules of tensafe")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}(allow=[...]): rules of tensafe that may find something in this test; allow='all' for all",
+    )
+    mode = config.getoption("tensafe")
+    if mode is None:
+        return
+    from tensafe.errors import TensafeError
+
+    try:
+        rules = _rules(config.getoption("tensafe_select"), config.getoption("tensafe_ignore"))
+    except TensafeError as error:
+        raise pytest.UsageError(f"tensafe: {error}") from None
+    config.pluginmanager.register(Tests(config, mode, rules), "tensafe-tests")
+
+
+def _rules(select: str, ignore: str | Sequence[str]) -> tuple[Rule, ...]:
+    from tensafe.guards import listed
+    from tensafe.rules._loader import select as select_rules
+
+    return select_rules(listed(select), listed(ignore))
+
+
+class Tests:
+    """What a session watches and collects."""
+
+    def __init__(self, config: pytest.Config, mode: str, rules: tuple[Rule, ...]) -> None:
+        self._mode = mode
+        self._rules = rules
+        self._worker = hasattr(config, "workerinput")  # of pytest-xdist: its reports go home
+        self._seen: dict[str, Watching] = {}
+        self._told: list[Told] = []
+        self._watched = 0
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """A marker that names no rule is a mistake, told before anything runs."""
+        from tensafe.errors import TensafeError
+
+        for item in items:
+            try:
+                self._rules_for(item)
+            except TensafeError as error:
+                raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.{MARKER}: {error}") from None
+
+    def _rules_for(self, item: pytest.Item) -> tuple[Rule, ...]:
+        """The rules for a test: those of the session without what its markers allow."""
+        from tensafe.guards import listed
+        from tensafe.rules._loader import select
+
+        allowed: list[str] = []
+        for mark in item.iter_markers(MARKER):
+            allowed += listed(mark.kwargs.get("allow", ()))
+        if "all" in allowed:
+            return ()
+        kept = set(select((), allowed)) if allowed else set(self._rules)
+        return tuple(rule for rule in self._rules if rule in kept)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        rules = self._rules_for(item)
+        if rules and "torch" in sys.modules:  # without torch there is nothing to watch
+            self._seen[item.nodeid] = seen = _watching(rules)
+            seen.__enter__()
+        try:
+            return (yield)
+        except BaseException:
+            self._leave(item)  # the test itself will not run
+            raise
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        try:
+            result = yield
+        except BaseException:
+            self._leave(item)
+            raise
+        errors = self._leave(item)
+        if self._mode == "error" and errors:
+            pytest.fail(_text(errors), pytrace=False)
+        return result
+
+    def _leave(self, item: pytest.Item) -> list[Finding]:
+        """End the watching of a test; its errors."""
+        from tensafe.findings import to_json
+
+        seen = self._seen.pop(item.nodeid, None)
+        if seen is None:
+            return []
+        seen.__exit__(*sys.exc_info())
+        self._watched += 1
+        record = _loud(seen.record)
+        if record.findings or record.not_checked:
+            item.stash[_FOUND] = to_json(record)
+        return [finding for finding in record.findings if finding.severity.value == "error"]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        report = yield
+        found = item.stash.get(_FOUND, None)
+        if found is not None and report.when != "teardown":
+            report.tensafe = found  # a string, so that it may travel from a worker
+            del item.stash[_FOUND]
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        found = getattr(report, "tensafe", None)
+        if found is not None and not self._worker:
+            from tensafe.findings import from_json
+            from tensafe.findings.merging import Told
+
+            self._told.append(Told(from_json(found), report.nodeid))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """What was found, each once, with the tests that it was found in."""
+        lines = _summary(self._told)
+        if lines or self._watched:
+            terminalreporter.section("tensafe")
+            for line in lines or [f"nothing found in {self._watched} tests"]:
+                terminalreporter.write_line(line)
+
+
+_FOUND = pytest.StashKey[str]()
+
+
+def _watching(rules: tuple[Rule, ...]) -> Watching:
+    from tensafe.collector import Collector
+    from tensafe.guards import Watching
+
+    return Watching(Collector(rules))
+
+
+def _loud(record: Record) -> Record:
+    """Without notices: true, and often meant."""
+    from dataclasses import replace
+
+    loud = tuple(finding for finding in record.findings if finding.severity.value != "notice")
+    return replace(record, findings=loud)
+
+
+def _text(findings: Sequence[Finding]) -> str:
+    from tensafe.report import text
+    from tensafe.report.style import plain
+
+    view = text.View()
+    told = [plain(text.render_finding(finding, view)) for finding in findings]
+    names = ", ".join(dict.fromkeys(finding.name for finding in findings))
+    return f"tensafe: {names}\n\n" + "\n".join(told).rstrip()
+
+
+def _summary(told: Sequence[Told]) -> list[str]:
+    if not told:
+        return []
+    from tensafe.findings.merging import merge
+    from tensafe.report import text
+    from tensafe.report.style import plain
+
+    return plain(text.render(merge(told), text.View())).splitlines()

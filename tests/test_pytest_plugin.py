@@ -1,0 +1,152 @@
+"""`pytest --tensafe`, in sessions of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+TESTS = """
+    import pytest, torch
+
+    def spoil():
+        weight = torch.ones(3, requires_grad=True)
+        gate = weight.tanh()
+        gate.data.mul_(2)
+        gate.sum().backward()
+
+    def lose():
+        x = torch.ones(3)
+        x[x > 0].zero_()
+
+    def test_fine():
+        assert torch.ones(2).add_(1).sum() == 4
+
+    def test_spoils():
+        spoil()
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_loses(number):
+        lose()
+
+    @pytest.mark.tensafe(allow=["TS202"])
+    def test_allowed():
+        spoil()
+
+    @pytest.mark.tensafe(allow="all")
+    def test_all_allowed():
+        spoil()
+
+    def test_fails():
+        lose()
+        assert 0
+
+    @pytest.fixture
+    def spoiled():
+        spoil()
+
+    def test_fixture(spoiled):
+        pass
+
+    @pytest.fixture
+    def broken():
+        raise KeyError("x")
+
+    def test_setup(broken):
+        pass
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    """Runs a session with the plugin, whether tensafe is installed or only importable."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+    def session(*options: str, tests: str = TESTS) -> pytest.RunResult:
+        pytester.makepyfile(test_it=tests)
+        return pytester.runpytest_subprocess("-p", "tensafe.pytest_plugin", *options)
+
+    return session
+
+
+PLAIN = {"passed": 7, "failed": 1, "errors": 1}
+
+
+def test_without_the_option_nothing_is_watched(run) -> None:
+    result = run()
+    result.assert_outcomes(**PLAIN)
+    result.stdout.no_fnmatch_line("*TS*")
+    result.stdout.no_fnmatch_line("*tensafe =*")
+
+
+def test_findings_are_told_with_their_tests_and_fail_nothing(run) -> None:
+    result = run("--tensafe", ".")
+    result.assert_outcomes(**PLAIN)
+    result.stdout.fnmatch_lines(
+        [
+            "*= tensafe =*",
+            "error[[]TS202[]] silent-gradient-corruption:*",
+            "*(seen 2 times by test_it.py::test_fixture,",
+            "*test_it.py::test_spoils)",
+            "error[[]TS106[]] lost-write:*",
+            "*(seen 3 times by test_it.py::test_fails,*",
+            "tensafe: 2 errors in test_it.py",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*allowed*")
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")])
+def test_errors_fail_their_tests_when_asked(run, workers: tuple[str, ...]) -> None:
+    result = run("--tensafe=error", *workers)
+    result.assert_outcomes(passed=3, failed=5, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*tensafe: silent-gradient-corruption*",
+            "*= tensafe =*",
+            "*(seen 2 times by test_it.py::test_fixture,",
+            "*short test summary*",
+        ]
+    )
+    result.stdout.fnmatch_lines_random(
+        [
+            "FAILED test_it.py::test_spoils*tensafe: silent-gradient-corruption*",
+            "FAILED test_it.py::test_loses*1*tensafe: lost-write*",
+            "FAILED test_it.py::test_fails*assert 0*",
+        ]
+    )
+
+
+def test_select_and_ignore(run) -> None:
+    result = run("--tensafe=error", "--tensafe-select", "TS1", "-k", "spoils or loses")
+    result.assert_outcomes(passed=1, failed=2, deselected=6)
+    result = run("--tensafe=error", "--tensafe-ignore", "lost-write", "-k", "spoils or loses")
+    result.assert_outcomes(passed=2, failed=1, deselected=6)
+
+
+def test_nothing_found_is_said(run) -> None:
+    run("--tensafe", "-k", "fine").stdout.fnmatch_lines(["*= tensafe =*", "nothing found in 1 test*"])
+
+
+def test_a_session_without_torch_stays_without_it(run) -> None:
+    tests = """
+        import sys
+        def test_torch_is_not_there():
+            assert "torch" not in sys.modules
+    """
+    run("--tensafe", tests=tests).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "marker", "words"),
+    [
+        (["--tensafe", "--tensafe-select", "TS9"], "", "*TS9*"),
+        (["--tensafe"], '@pytest.mark.tensafe(allow=["nothing"])', "*test_it.py::test_a*nothing*"),
+        (["--tensafe=eror"], "", "*--tensafe*eror*"),
+    ],
+)
+def test_mistakes_are_told_before_any_test(run, options: list[str], marker: str, words: str) -> None:
+    result = run(*options, tests=f"import pytest\n{marker}\ndef test_a(): pass\n")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([words])
+    result.stderr.no_fnmatch_line("*Traceback*")
