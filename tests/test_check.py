@@ -93,10 +93,10 @@ def test_a_surprise_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "b.py").write_text(LOST)
     whole = check.examine
 
-    def surprised(path: str, text: str, ask: object) -> int:
+    def surprised(path: str, *rest: object) -> int:
         if path.endswith("a.py"):
             raise KeyError("surprise")
-        return whole(path, text, ask)  # type: ignore[arg-type]
+        return whole(path, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(check, "examine", surprised)
     record = checked(tmp_path)
@@ -131,7 +131,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("a.ipynb", '{"cells": []}', "it is a notebook: export it as a script"),
+        ("a.ipynb", '{"worksheets": []}', "a notebook of format 3: open and save it once"),
         ("a.json", '{"cells": []}', "its name does not end in .py"),
         ("a.txt", LOST, "its name does not end in .py"),
         ("a.pyw", LOST, ""),

@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "guards": {"collector", "findings", "listening", "report", "rules"},  # `watching`
     "watched": {"aliases", "report", "runtime"},  # `watch`: who writes here
     "magics": {"guards"},
-    "pytest_plugin": {"collector", "findings", "guards", "report", "rules"},
+    "pytest_plugin": {"collector", "findings", "guards", "report", "rules", "runtime"},
     "lsp": {"check", "checking", "facts", "findings", "fixes", "rules", "static"},
     "cli": {
         *("check", "run", "findings", "rules", "fixes", "report", "memory", "checkpoints", "ops", "copies"),

@@ -36,19 +36,29 @@ def test_a_cell_is_watched_and_its_findings_are_shown() -> None:
 
 def test_rules_are_chosen_and_mistakes_told() -> None:
     lose = "x = torch.ones(3)\nx[x > 0].zero_()"
-    ignored, chosen, wrong, missing = executed(
+    ignored, chosen, wrong, missing, unclosed = executed(
         f"%%tensafe --ignore TS106\n{lose}",
         f"%%tensafe --select=lost-write\n{lose}",
         f"%%tensafe --what\n{lose}",
         f"%%tensafe --select\n{lose}",
+        f"%%tensafe --select 'TS1\n{lose}",
     )
     assert ignored.rstrip().endswith("tensafe: nothing found")
     assert "TS106" in chosen
     assert "knows no '--what'" in wrong
     assert "names of rules are missing" in missing
+    assert unclosed == "UsageError: %%tensafe --select 'TS1: No closing quotation\n"
 
 
 def test_an_error_in_the_cell_is_shown_as_ever() -> None:
     (shown,) = executed("%%tensafe\nraise KeyError('here')")
     assert "KeyError" in shown
-    assert shown.rstrip().endswith("tensafe: nothing found")
+    assert shown.endswith("tensafe: nothing found\nUsageError: the cell ended with the KeyError above\n")
+
+
+def test_a_cell_that_failed_has_failed() -> None:
+    """`Run all` and `nbconvert --execute` stop there."""
+    shown = executed(
+        "cell = '%%tensafe\\n1 / 0'", "print(get_ipython().run_cell(cell).success)", "print(get_ipython())"
+    )
+    assert shown[1].endswith("False\n")

@@ -150,3 +150,26 @@ def test_mistakes_are_told_before_any_test(run, options: list[str], marker: str,
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([words])
     result.stderr.no_fnmatch_line("*Traceback*")
+
+
+def test_a_failure_shows_no_frame_of_ours(run) -> None:
+    tests = """
+        import torch, unittest
+
+        def test_plain():
+            torch.ones(2).add_(torch.ones(3))
+
+        def test_chained():
+            try:
+                torch.ones(2).view(5)
+            except RuntimeError as error:
+                raise KeyError("theirs") from error
+
+        class TestUnit(unittest.TestCase):
+            def test_method(self):
+                torch.ones(2).view(5)
+    """
+    result = run("--tensafe", tests=tests)
+    result.assert_outcomes(failed=3)
+    result.stdout.no_fnmatch_line("*tensafe/*.py*")
+    result.stdout.fnmatch_lines(["E*RuntimeError: shape '[[]5[]]' is invalid for input of size 2"] * 2)

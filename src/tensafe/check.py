@@ -153,7 +153,11 @@ def _told(outcomes: Mapping[Path, Outcome], rules: Sequence[Rule], asked: Asked)
     found: Iterable[Finding] = _without_repeats(item for one in outcomes.values() for item in one.findings)
     settings = asked.settings
     if settings is not None:
-        found = [settings.judged(finding) for finding in found if not settings.ignores(finding)]
+        found = [
+            settings.judged(finding)
+            for finding in found
+            if not settings.ignores(finding) and not _is_excluded(finding, outcomes, settings)
+        ]
     idle = _unused_allows(outcomes, rules, settings) if asked.unused_allows else []
     if idle:
         place = {str(file): number for number, file in enumerate(outcomes)}
@@ -167,6 +171,12 @@ def _told(outcomes: Mapping[Path, Outcome], rules: Sequence[Rule], asked: Asked)
             ),
         )
     return tuple(found)
+
+
+def _is_excluded(finding: Finding, outcomes: Mapping[Path, Outcome], settings: Settings) -> bool:
+    """Whether it lies in a file that the project leaves out, and that only a file which calls it led to."""
+    file = Path(split_cell(finding.at.path)[0])
+    return file not in outcomes and settings.excludes(file)
 
 
 def _unused_allows(

@@ -27,8 +27,11 @@ def load_ipython_extension(shell: Any) -> None:
         except TensafeError as error:
             raise UsageError(str(error)) from None
         with seen:
-            shell.run_cell(cell)
+            result = shell.run_cell(cell)
         display(seen)  # type: ignore[no-untyped-call,unused-ignore]
+        stopped = result.error_before_exec or result.error_in_exec
+        if stopped is not None:  # it was shown; the cells below must not run, as they would not without us
+            raise UsageError(f"the cell ended with the {type(stopped).__name__} above")
 
     shell.register_magic_function(tensafe, "cell", "tensafe")
 
@@ -39,7 +42,10 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def _watching(line: str) -> Watching:
-    words = shlex.split(line)
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise TensafeError(f"%%tensafe {line}: {error}") from None
     chosen = {"select": "", "ignore": ""}
     while words:
         option, _, value = words.pop(0).partition("=")

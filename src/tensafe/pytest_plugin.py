@@ -132,7 +132,13 @@ class Tests:
         return [finding for finding in record.findings if finding.severity.value == "error"]
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[Any]
+    ) -> Generator[None, Any, Any]:
+        if self._watched:
+            for failure in (call.excinfo, *(getattr(item, "_excinfo", None) or ())):  # the rest: of unittest
+                if failure is not None:
+                    _show_without_us(failure)
         report = yield
         found = item.stash.get(_FOUND, None)
         if found is not None and report.when != "teardown":
@@ -158,6 +164,23 @@ class Tests:
 
 
 _FOUND = pytest.StashKey[str]()
+
+
+def _show_without_us(failure: pytest.ExceptionInfo[BaseException]) -> None:
+    """A test that fails shows its own frames and those of torch, as it does without the option."""
+    from tensafe.runtime.program import without_our_frames
+
+    theirs = without_our_frames(failure.tb)
+    if theirs is not None:
+        failure.traceback = type(failure.traceback)(theirs)
+    seen = {id(failure.value)}
+    pending = [failure.value.__cause__, failure.value.__context__]
+    while pending:
+        error = pending.pop()
+        if error is not None and id(error) not in seen:
+            seen.add(id(error))
+            error.__traceback__ = without_our_frames(error.__traceback__)
+            pending += [error.__cause__, error.__context__]
 
 
 def _watching(rules: tuple[Rule, ...]) -> Watching:

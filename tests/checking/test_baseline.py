@@ -10,6 +10,10 @@ import pytest
 from checking.projects import LOST, Call, check, codes
 
 __all__ = ["check"]
+COUNTED = (
+    '{{"tool": "tensafe", "version": 1, "baseline":'
+    ' [{{"path": "a\\n::error::\\u001b", "rule": "TS106", "function": "", "line": "", "count": {}}}]}}'
+)
 MASKED = "import torch\n\n\ndef f():\n    x = torch.rand(3)\n    x[x > 0].zero_()\n    return x\n"
 
 
@@ -97,6 +101,28 @@ def test_known_findings_are_not_fixed(check: Call, known: Path) -> None:
     assert (known / "a.py").read_text() == LOST
 
 
+def test_a_fix_does_not_lead_to_known_ones(check: Call, known: Path) -> None:
+    line = "    x[x > 0].zero_()\n"
+    (known / "b.py").write_text(MASKED.replace(line, line + "    x[x > 1].zero_()\n"))
+    answer = check("--baseline", "known.json", "--unsafe-fixes")
+    assert answer.out.endswith("1 fixed in 1 file; 2 known to known.json\n")
+    assert (known / "b.py").read_text() == MASKED.replace(line, line + "    x[x > 1] = 0\n")
+
+
+def test_no_source_and_no_baseline_is_overwritten(check: Call, known: Path) -> None:
+    answer = check("--baseline", "src/a.py", "--write-baseline")
+    assert answer.err == "tensafe: cannot write src/a.py: it is one of the files to check\n"
+    assert (known / "a.py").read_text() == LOST
+    answer = check("--baseline", "known.json", "--output", "known.json")
+    assert answer.err == "tensafe: cannot write known.json: it is the baseline\n"
+    assert check("--baseline", "known.json").status == 0
+
+
+def test_hostile_names_in_it_stay_on_one_line(check: Call, known: Path) -> None:
+    (known.parent / "known.json").write_text(COUNTED.format(1))
+    assert "(TS106 in a\\n::error::\\x1b)" in check("--baseline", "known.json").out
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -104,6 +130,9 @@ def test_known_findings_are_not_fixed(check: Call, known: Path) -> None:
         ("{", "known.json is not a baseline of tensafe: write it anew with --write-baseline"),
         ('{"tool": "tensafe", "version": 1, "baseline": [{}]}', "known.json is not a baseline of tensafe"),
         ('{"tool": "other"}', "known.json is not a baseline of tensafe"),
+        ("[" * 100_000, "known.json is not a baseline of tensafe"),
+        (COUNTED.format("Infinity"), "known.json is not a baseline of tensafe"),
+        (COUNTED.format("-5"), "known.json is not a baseline of tensafe"),
     ],
 )
 def test_a_baseline_that_cannot_be_read(check: Call, tmp_path: Path, text: str | None, why: str) -> None:

@@ -162,12 +162,15 @@ def test_a_spoiled_cache_is_as_if_it_were_not_there(
     assert counted.looks == 0
 
 
-def test_spoiled_fields_of_one_entry(counted: Counted, project: Path, store: Path) -> None:
+@pytest.mark.parametrize("fields", [{"findings": [{"code": 1}]}, {"lines": float("inf")}, {"uses": 3}])
+def test_spoiled_fields_of_one_entry(
+    counted: Counted, project: Path, store: Path, fields: dict[str, object]
+) -> None:
     first = counted(project)
     for shelf in shelves(store):
         data = json.loads(shelf.read_text())
         for entry in data["files"].values():
-            entry["findings"] = [{"code": 1}]
+            entry.update(fields)
         shelf.write_text(json.dumps(data))
     assert counted(project).findings == first.findings
 

@@ -101,7 +101,13 @@ def test_a_named_file_is_checked_though_excluded(check: Call, project: Path) -> 
         ('severity = {TS106 = "loud"}', "[tool.tensafe] severity must be a table with the values error,"),
         ('severity = {no = "off"}', "[tool.tensafe] severity: no rule is called 'no'"),
         ("unused-allows = 1", "[tool.tensafe] unused-allows must be true or false"),
+        (
+            'exclude = ["a", "[z-a].py"]',
+            "[tool.tensafe] exclude has the pattern '[z-a].py': bad character range",
+        ),
+        ('per-file-ignores = {"[b-a]" = ["TS1"]}', "[tool.tensafe] per-file-ignores has the pattern '[b-a]'"),
         ("select = [", "not TOML: "),
+        ("select = " + "[" * 5_000, "not TOML that can be read: nested too deeply"),
     ],
 )
 def test_a_mistake_is_one_line_with_file_and_key(check: Call, project: Path, text: str, why: str) -> None:
@@ -110,6 +116,26 @@ def test_a_mistake_is_one_line_with_file_and_key(check: Call, project: Path, tex
     assert (answer.status, answer.out) == (2, "")
     assert answer.err.startswith(f"tensafe: {project / 'pyproject.toml'}: {why}")
     assert answer.err.count("\n") == 1
+
+
+def test_a_byte_order_mark(check: Call, project: Path) -> None:
+    (project / "pyproject.toml").write_text('\ufeff[tool.tensafe]\r\nignore = ["TS106"]\r\n')
+    assert check("--format", "grouped").status == 0
+
+
+def test_a_helper_that_is_excluded_is_neither_told_nor_fixed(check: Call, project: Path) -> None:
+    helper = "import torch\n\n\ndef wipe(x):\n    h = torch.relu(x)\n    h += 1\n    return h\n"
+    (project / "src/theirs.py").write_text(helper)
+    (project / "src/ours.py").write_text(
+        "import torch\nfrom theirs import wipe\n"
+        "w = torch.ones(3, requires_grad=True)\nwipe(w).sum().backward()\n"
+    )
+    assert codes(check("--format", "grouped", "src/ours.py")) == ["src/theirs.py 6 TS201"]
+    settings(project, 'exclude = ["theirs.py"]')
+    assert codes(check("--format", "grouped", "src/ours.py")) == []
+    assert codes(check("--format", "grouped", "src/ours.py", "src/theirs.py")) == ["src/theirs.py 6 TS201"]
+    check("--unsafe-fixes", "src")
+    assert (project / "src/theirs.py").read_text() == helper
 
 
 def test_another_tools_broken_file_is_not_ours(check: Call, project: Path) -> None:
@@ -139,6 +165,9 @@ def test_no_rule_left(check: Call, project: Path) -> None:
         ("[!a].py", ["b.py"], ["a.py"]),
         ("[a-c].py", ["b.py"], ["d.py", "-.py"]),
         ("a+(b).py", ["a+(b).py"], ["aab.py"]),
+        ("[[&&~~||].py", ["[.py", "&.py"], ["a.py"]),
+        ("[\\\\].py", ["\\.py"], ["a.py"]),
+        ("[!].py", ["[!].py"], ["a.py"]),
     ],
 )
 def test_patterns(pattern: str, paths: list[str], others: list[str]) -> None:

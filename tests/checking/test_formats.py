@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -143,3 +145,13 @@ def test_unused_allow_has_a_page(capfd: pytest.CaptureFixture[str]) -> None:
     for name in ("unused-allow", "ts001"):
         assert main(["explain", name]) == 0
         assert capfd.readouterr().out.startswith("# unused-allow (TS001)\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names that are no Unicode")
+def test_a_name_of_any_bytes(check: Call, tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff\n.py")
+    (tmp_path / name).write_text(LOST)
+    log = json.loads(check("--format", "sarif").out)
+    place = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert place == {"uri": "%FF%0A.py", "uriBaseId": "ROOT"}
+    assert check("--diff").out.startswith("--- a/\\udcff\\n.py\n+++ b/\\udcff\\n.py\n@@")

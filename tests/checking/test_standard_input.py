@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -104,3 +107,16 @@ def test_baseline_and_json(check: Call, tmp_path: Path) -> None:
 def test_what_does_not_go_together(check: Call, arguments: list[str], why: str) -> None:
     answer = check(*arguments)
     assert (answer.status, why in answer.err) == (2, True)
+
+
+def test_the_file_that_was_sent_is_not_overwritten(check: Call, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(LOST)
+    answer = check("-", "--stdin-filename", "a.py", "--output", "a.py", stdin=LOST)
+    assert answer.err.endswith("a.py: it is one of the files to check\n")
+    assert (tmp_path / "a.py").read_text() == LOST
+
+
+def test_a_closed_standard_input(tmp_path: Path) -> None:
+    command = f"{shlex.quote(sys.executable)} -m tensafe check - <&-"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (2, "tensafe: cannot read standard input: it is closed\n")

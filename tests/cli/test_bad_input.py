@@ -202,3 +202,8 @@ def test_a_closed_stream_costs_only_what_it_would_show(
     done = command("-c", code, cwd=tmp_path)
     assert done.returncode == status
     assert "Traceback" not in done.stderr
+
+
+def test_a_hostile_name_stays_on_one_line(tensafe: Call) -> None:
+    answer = tensafe("check", "no\n::error::\x1b[31m")
+    assert answer.err == "tensafe: no such file or folder: no\\n::error::\\x1b[31m\n"

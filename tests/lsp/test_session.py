@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,31 @@ def test_a_mistake_in_the_options_is_said_before_serving(tmp_path: Path) -> None
         timeout=60,
     )
     assert (done.returncode, done.stderr[:44]) == (2, "tensafe: no rule is called 'nonsense': `tens")
+
+
+def test_a_document_that_is_nowhere(tmp_path: Path) -> None:
+    with Client(tmp_path) as client:
+        uri = client.open("a.py", LOST)
+        client.tell("textDocument/didClose", textDocument={"uri": uri})
+        assert client.hover(uri, 3, 0) == ""
+        assert client.actions(uri, 3) == []
+
+
+def test_a_fix_in_another_file_is_not_made_here() -> None:
+    from tensafe.lsp import actions
+    from tensafe.lsp.looking import Wishes, look
+
+    here = look("/a.py", LOST, 1, "utf-16", Wishes())
+    (finding,) = here.findings
+    assert finding.fix
+    action = replace(finding.fix.action, site=replace(finding.at, path="/helper.py"))
+    there = replace(here, findings=(replace(finding, fix=replace(finding.fix, action=action)),))
+    place = here.positions.range_of(finding.at)
+    titles = [
+        [one.title for one in actions.actions(seen, "file:///a.py", place, None)] for seen in (here, there)
+    ]
+    assert titles == [
+        ["tensafe: assign through the index", "tensafe: allow lost-write here"],
+        ["tensafe: allow lost-write here"],
+    ]
+    assert actions.actions(there, "file:///a.py", place, [actions.FIX_ALL]) == []

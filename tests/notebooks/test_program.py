@@ -69,6 +69,11 @@ def test_python_is_left_alone(cell: str) -> None:
     assert cell in program(cell).text
 
 
+@pytest.mark.parametrize("magic", ["%%time", "%%capture out", "%%tensafe --select TS1"])
+def test_a_cell_of_python_under_a_magic(magic: str) -> None:
+    assert program(f"{magic}\nx = 1").text.endswith("\nx = 1\n")
+
+
 @pytest.mark.parametrize("cell", ["%%bash\nls | wc", "%%html\n<b>", "\n%%writefile a.py\nx = 1"])
 def test_cells_in_other_languages_are_left_out(cell: str) -> None:
     whole = program("x = 1", cell, "y = x")

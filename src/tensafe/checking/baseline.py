@@ -85,12 +85,18 @@ def read(path: Path) -> Baseline:
         counts: Counter[Fingerprint] = Counter()
         for item in data["baseline"]:
             mark = Fingerprint(*(str(item[name]) for name in Fingerprint._fields))
-            counts[mark] += int(item["count"])
-    except (ValueError, KeyError, TypeError):
+            counts[mark] += _positive(item["count"])
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise TensafeError(
             f"{path} is not a baseline of tensafe: write it anew with --write-baseline"
         ) from None
     return Baseline(path.absolute().parent, counts)
+
+
+def _positive(count: object) -> int:
+    if not isinstance(count, int) or count < 1:
+        raise ValueError
+    return count
 
 
 def written(findings: Iterable[Finding], read_line: ReadLine, path: Path) -> str:

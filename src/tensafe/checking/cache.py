@@ -58,7 +58,7 @@ class Cache:
             if any(digest_of(path) != digest for path, digest in entry["consulted"].items()):
                 return None
             return records.from_json(entry)
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             return None
 
     def keep(self, file: Path, outcome: Outcome) -> None:

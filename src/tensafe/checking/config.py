@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any
 
-from tensafe.checking.globs import matches
+from tensafe.checking.globs import matches, refuse_unreadable
 from tensafe.errors import TensafeError, UnknownRuleError
 from tensafe.findings import Finding, Severity
 from tensafe.findings.cells import split_cell
@@ -115,7 +115,7 @@ def settings_in(file: Path) -> Settings:
 def _table(file: Path, required: bool) -> object:
     """The `[tool.tensafe]` of a file, None when it has none."""
     try:
-        text = file.read_bytes().decode()
+        text = file.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise TensafeError(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from None
     if "tensafe" not in text and not required:
@@ -124,6 +124,8 @@ def _table(file: Path, required: bool) -> object:
         tool = tomllib.loads(text).get("tool", {})
     except tomllib.TOMLDecodeError as error:
         raise TensafeError(f"{file}: not TOML: {error}") from None
+    except RecursionError:
+        raise TensafeError(f"{file}: not TOML that can be read: nested too deeply") from None
     return tool.get("tensafe") if isinstance(tool, dict) else None
 
 
@@ -154,6 +156,13 @@ def _strings(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _patterns(value: object) -> tuple[str, ...]:
+    patterns = _strings(value)
+    for pattern in patterns:
+        refuse_unreadable(pattern)
+    return patterns
+
+
 def _rules(value: object) -> tuple[str, ...]:
     names = _strings(value)
     select(names)
@@ -170,7 +179,9 @@ def _some_rules(value: object) -> tuple[str, ...]:
 def _by_glob(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, dict):
         raise ValueError('must be a table, as in {"tests/*" = ["TS205"]}')
-    return tuple((pattern, _rules(names)) for pattern, names in value.items())
+    return tuple(
+        (pattern, _rules(names)) for pattern, names in zip(_patterns([*value]), value.values(), strict=True)
+    )
 
 
 def _severities(value: object) -> Mapping[str, str]:
@@ -192,7 +203,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "select": _some_rules,
     "ignore": _rules,
     "per-file-ignores": _by_glob,
-    "exclude": _strings,
+    "exclude": _patterns,
     "severity": _severities,
     "unused-allows": _switch,
 }

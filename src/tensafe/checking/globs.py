@@ -20,6 +20,14 @@ def matches(path: PurePath, pattern: str) -> bool:
     return any(expression.fullmatch(above.as_posix()) for above in (path, *path.parents))
 
 
+def refuse_unreadable(pattern: str) -> None:
+    """Raise ValueError for a pattern that means nothing, such as `[z-a]`."""
+    try:
+        _compiled(pattern)
+    except re.error as error:
+        raise ValueError(f"has the pattern {pattern!r}: {error.msg}") from None
+
+
 @functools.cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(map(_translated, _PIECES.findall(pattern.removeprefix("./").strip("/")))))
@@ -37,5 +45,6 @@ def _translated(piece: str) -> str:
         return {"**": ".*", "*": "[^/]*", "?": "[^/]"}[piece]
     if len(piece) == 1:
         return re.escape(piece)
-    inside = piece[1:-1].removeprefix("!").replace("\\", r"\\")
-    return f"[{'^' if piece[1] == '!' else ''}{inside}]"
+    negated = piece[1] == "!"
+    inside = re.sub(r"([\\\[&~|])", r"\\\1", piece[1 + negated : -1])
+    return f"[{'^' * negated}{inside}]" if inside else re.escape(piece)

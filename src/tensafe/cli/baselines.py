@@ -10,7 +10,9 @@ from pathlib import Path
 from tensafe.checking.baseline import Baseline, Fingerprint, read, written
 from tensafe.cli.outlet import Outlet
 from tensafe.cli.projects import Project, all_rules
-from tensafe.findings import Record
+from tensafe.findings import Finding, Record
+from tensafe.findings.source import split_lines
+from tensafe.report.characters import printable
 from tensafe.report.sources import Sources
 
 MOST_SHOWN = 10
@@ -49,9 +51,22 @@ class Known:
         hints += [self._gone(compared.gone)] if compared.gone else []
         return replace(record, findings=compared.new, summary=summary), hints
 
+    def new_in(self, findings: Sequence[Finding], text: str, path: str) -> Sequence[Finding]:
+        """The findings in a text that was fixed, without what is known."""
+        if self._baseline is None:
+            return findings
+        lines, others = split_lines(text), Sources(None)
+
+        def read_line(where: str, number: int) -> str:
+            if where != path:
+                return others.line(where, number)
+            return lines[number - 1] if 0 < number <= len(lines) else ""
+
+        return self._baseline.compare(findings, read_line, (), ()).new
+
     def _gone(self, gone: Sequence[Fingerprint]) -> str:
         """`2 of it are gone: TS106 in a.py, …; --write-baseline writes it anew`."""
-        shown = [f"{mark.rule} in {mark.path}" for mark in gone[:MOST_SHOWN]]
+        shown = [printable(f"{mark.rule} in {mark.path}") for mark in gone[:MOST_SHOWN]]
         shown += [f"{len(gone) - MOST_SHOWN} more"] if len(gone) > MOST_SHOWN else []
         words = "is" if len(gone) == 1 else "are"
         return (
@@ -63,10 +78,14 @@ def known_to(chosen: Namespace, some: Sequence[Project]) -> Known:
     """What the baseline of the command line knows; raises TensafeError when it cannot be read or written."""
     if not chosen.baseline:
         return Known(None, None, some)
+    from tensafe.report.write import refuse_overwriting, refuse_unwritable
+
     path = Path(chosen.baseline)
+    if chosen.output:
+        refuse_overwriting(Path(chosen.output), [path], "the baseline")
     if not chosen.write_baseline:
         return Known(path, read(path), some)
-    from tensafe.report.write import refuse_unwritable
-
+    inputs = [file for project in some for file in project.files()] if path.exists() else ()
+    refuse_overwriting(path, inputs, "one of the files to check")
     refuse_unwritable(path)
     return Known(path, None, some)

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tensafe.checking.documents import Document, opened
-from tensafe.cli.baselines import known_to
+from tensafe.cli.baselines import Known, known_to
 from tensafe.cli.check_options import parsed
 from tensafe.cli.outlet import Outlet, has_findings
 from tensafe.cli.projects import Project, all_rules, check, projects
 from tensafe.findings import Finding, Record
 from tensafe.findings.cells import split_cell
 
-Look = Callable[[str, str], list[Finding]]
+Look = Callable[[str, str], Sequence[Finding]]
 Open = Callable[[str], Document | None]
 
 
@@ -39,7 +39,7 @@ def carry_out(argv: Sequence[str]) -> int:
     if chosen.diff or chosen.fix or chosen.unsafe_fixes:
         from tensafe.cli.fixing import Fixing
 
-        fixing = Fixing(record, _look(some), unsafe=chosen.unsafe_fixes)
+        fixing = Fixing(record, _look(some, known), unsafe=chosen.unsafe_fixes)
         if chosen.diff:
             return fixing.show_difference(outlet.stream)
         if fixing.write():
@@ -56,10 +56,10 @@ def _inputs(some: Sequence[Project], chosen: Namespace) -> Sequence[Path]:
     return [file for project in some for file in project.files()] if chosen.output else ()
 
 
-def _look(some: Sequence[Project]) -> Look:
-    def look(text: str, path: str) -> list[Finding]:
+def _look(some: Sequence[Project], known: Known) -> Look:
+    def look(text: str, path: str) -> Sequence[Finding]:
         project = next((project for project in some if project.holds(path)), some[0])
-        return project.look(text, path)
+        return known.new_in(project.look(text, path), text, path)
 
     return look
 

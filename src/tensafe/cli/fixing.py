@@ -13,6 +13,7 @@ from tensafe.findings import Finding, Record
 from tensafe.findings.cells import split_cell
 from tensafe.findings.source import split_lines
 from tensafe.fixes import FixResult, apply, planned, until_still
+from tensafe.report.characters import printable
 from tensafe.report.places import shown_path
 from tensafe.report.terminal import write_text
 from tensafe.report.write import write_whole
@@ -48,7 +49,7 @@ class Fixing:
         root = os.getcwd()
         for document, result in self._files:
             for path, before, after in document.differences(result.text):
-                for line in _unified(before, after, shown_path(path, root)):
+                for line in _unified(before, after, printable(shown_path(path, root))):
                     write_text(line, stream)
                     shown = True
         return int(shown)
@@ -95,11 +96,16 @@ def _with_fixes(findings: Iterable[Finding], open_: Open) -> Iterator[tuple[Docu
 def _fixed(document: Document, findings: list[Finding], look: LookAgain, unsafe: bool) -> FixResult:
     def again(text: str) -> Sequence[Finding]:
         try:
-            return look(text, document.path)
+            return [one for one in look(text, document.path) if _is_of(document, one)]
         except Exception:  # the check that follows the fixes says so; the fixes so far are good
             return []
 
     return until_still(document.text, [document.own(finding) for finding in findings], again, unsafe)
+
+
+def _is_of(document: Document, finding: Finding) -> bool:
+    """Whether the fix of a finding changes the document: one in a file that it calls is that file's."""
+    return finding.fix is not None and split_cell(finding.fix.action.site.path)[0] == document.path
 
 
 def _unified(before: str, after: str, name: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from tensafe.errors import TensafeError
 from tensafe.findings import Finding, Record, Severity
 from tensafe.report import formats, terminal, text, write
+from tensafe.report.characters import printable
 from tensafe.report.sources import Sources
 from tensafe.report.text import View
 from tensafe.rules._loader import Rule
@@ -137,5 +138,5 @@ def complain(error: TensafeError) -> None:
     """One line on standard error, for what goes wrong when the work is already done."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
-            print(f"tensafe: {error}", file=sys.stderr, flush=True)
+            print(f"tensafe: {printable(str(error))}", file=sys.stderr, flush=True)
         terminal.settle(sys.stderr)

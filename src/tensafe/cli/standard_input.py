@@ -6,18 +6,18 @@ import contextlib
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tensafe import __version__
 from tensafe.checking.documents import Document
 from tensafe.cli.baselines import known_to
-from tensafe.cli.check import fixable_words, tell
+from tensafe.cli.check import INPUT, fixable_words, tell
 from tensafe.cli.fixing import Fixing
 from tensafe.cli.outlet import Outlet
 from tensafe.cli.projects import Project, all_rules, projects
 from tensafe.errors import TensafeError
-from tensafe.findings import Record
+from tensafe.findings import Finding, Record
 from tensafe.report.sources import Sources
 
 
@@ -30,7 +30,9 @@ def carry_out(chosen: Namespace) -> int:
     some = projects([Path(chosen.stdin_filename or ".")], chosen)
     known = known_to(chosen, some)
     fixes = chosen.fix or chosen.unsafe_fixes
-    outlet = Outlet(chosen, sys.stderr if fixes and not chosen.diff else sys.stdout, all_rules(some))
+    stream = sys.stderr if fixes and not chosen.diff else sys.stdout
+    inputs = [Path(chosen.stdin_filename)] if chosen.stdin_filename else []
+    outlet = Outlet(chosen, stream, all_rules(some), inputs=inputs, what=INPUT)
 
     def look(data: bytes) -> tuple[Record, list[str]]:
         record = _checked(data, name, some[0], chosen)
@@ -39,7 +41,11 @@ def carry_out(chosen: Namespace) -> int:
     record, hints = look(data)
     if not fixes and not chosen.diff:
         return tell(record, outlet, [fixable_words(record, chosen, _opener(name, data)), *hints], chosen)
-    fixing = Fixing(record, some[0].look, unsafe=chosen.unsafe_fixes, open_=_opener(name, data))
+
+    def look_again(text: str, path: str) -> Sequence[Finding]:
+        return known.new_in(some[0].look(text, path), text, path)
+
+    fixing = Fixing(record, look_again, unsafe=chosen.unsafe_fixes, open_=_opener(name, data))
     if chosen.diff:
         return fixing.show_difference(outlet.stream)
     fixed = fixing.contents()
@@ -50,9 +56,11 @@ def carry_out(chosen: Namespace) -> int:
 
 
 def _read() -> bytes:
+    if sys.stdin is None:  # it was closed before we began
+        raise TensafeError("cannot read standard input: it is closed")
     try:
         return sys.stdin.buffer.read()
-    except (AttributeError, OSError, ValueError) as error:  # it was closed before we began
+    except (AttributeError, OSError, ValueError) as error:
         raise TensafeError(f"cannot read standard input: {error}") from None
 
 

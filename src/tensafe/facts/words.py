@@ -105,9 +105,9 @@ class Call:
     | DISCARDED | `written`: a temporary, its COPIED and WRITTEN moments in the trail |
     | STARVED | `cut`: its CUT moment in the trail; `parameters`: those that got no gradient (label) |
     | REFUSED | `target`: what was to be written, viewed, … and what led there; `operand`: what it took |
-    | RETAINED | `kept`: its MADE and KEPT moments in the trail; the note counts the steps |
+    | RETAINED | `kept`: its MADE and KEPT moments in the trail; the note counts the steps, if known |
     | LEAKED | `leak`: its MADE moment, where to detach; label: the parameters; note: which leak |
-    | COPIED | `copy`: its COPIED moment; the note says how many bytes in how many calls |
+    | COPIED | `copy`: its COPIED moment; the note says how many bytes in how many calls, if known |
     | PINNED | `view`: its VIEWED and KEPT moments; the note counts views, bytes reached and dead |
     | SERIALISED | `saved`: its VIEWED moment, if known; the note counts dead and all bytes, calls |
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lsprotocol import types
 
@@ -36,7 +36,7 @@ def _asks(kind: str, only: Sequence[str]) -> bool:
 
 
 def _fixes(looked: Looked, uri: str, findings: Sequence[Finding]) -> Iterator[types.CodeAction]:
-    for plan in planned(looked.text, findings):
+    for plan in planned(looked.text, _fixed_here(looked, findings)):
         fix = plan.finding.fix
         assert fix is not None
         edits = [
@@ -45,6 +45,11 @@ def _fixes(looked: Looked, uri: str, findings: Sequence[Finding]) -> Iterator[ty
         ]
         title = f"tensafe: {fix.title or f'fix {plan.finding.name}'}{'' if fix.safe else ' (unsafe)'}"
         yield _action(title, uri, edits, plan.finding, looked, preferred=fix.safe)
+
+
+def _fixed_here(looked: Looked, findings: Iterable[Finding]) -> list[Finding]:
+    """Those whose fix changes this document, and not the file of a helper."""
+    return [item for item in findings if item.fix and item.fix.action.site.path == looked.path]
 
 
 def _allow(looked: Looked, uri: str, finding: Finding) -> types.CodeAction:
@@ -71,7 +76,12 @@ def _action(
 
 
 def _fix_all(looked: Looked, uri: str) -> Iterator[types.CodeAction]:
-    result = until_still(looked.text, looked.findings, looked.again, unsafe=False)
+    result = until_still(
+        looked.text,
+        _fixed_here(looked, looked.findings),
+        lambda text: _fixed_here(looked, looked.again(text)),
+        unsafe=False,
+    )
     if result.text != looked.text:
         edit = types.TextEdit(looked.positions.whole(), result.text)
         yield types.CodeAction(

@@ -27,16 +27,23 @@ class Server(LanguageServer):
         self._told: set[str] = set()
 
     def look(self, uri: str) -> Looked | None:
-        """What is found in a document as it is now; None where the settings are wrong, which is told once."""
+        """What is found in a document as it is now; None where the settings are wrong, which is told once.
+
+        None, too, for one that is not open and that the disk does not have.
+        """
         document = self.workspace.get_text_document(uri)
         known = self._looked.get(uri)
-        if known is not None and known.text == document.source and known.version == document.version:
+        try:
+            source = document.source
+        except (OSError, ValueError):
+            return None
+        if known is not None and known.text == source and known.version == document.version:
             return known
         encoding = self.workspace.position_encoding
         try:
             looked = look(
                 document.path or uri,
-                document.source,
+                source,
                 document.version,
                 str(getattr(encoding, "value", encoding)),
                 self._wishes,

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from tensafe.findings.source import split_lines
 
 # Cell magics whose cell is Python of the same namespace; any other makes it something else.
-_PYTHON = frozenset(["time", "timeit", "capture", "prun", "memit", "mprun", "scalene", "matplotlib"])
+_PYTHON = frozenset(
+    ["time", "timeit", "capture", "prun", "memit", "mprun", "scalene", "matplotlib", "tensafe"]
+)
 _CELL_MAGIC = re.compile(r"%%(\w+)")
 _LINE_MAGIC = re.compile(r"\s*([%!?]|(?P<kept>[\w.,\s*\[\]'\"]+=\s*)[%!](?!=))|[^#'\"(]*[\w\])]\?{1,2}\s*$")
 _TOKEN = re.compile(

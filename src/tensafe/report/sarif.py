@@ -131,5 +131,5 @@ def _region(site: Site) -> dict[str, Any]:
 def _artifact(path: str, root: str) -> dict[str, str]:
     inside = shown_path(path, root)
     if not os.path.isabs(inside):
-        return {"uri": quote(inside.replace(os.sep, "/")), "uriBaseId": "ROOT"}
+        return {"uri": quote(os.fsencode(inside.replace(os.sep, "/"))), "uriBaseId": "ROOT"}
     return {"uri": Path(inside).as_uri()}

@@ -175,7 +175,7 @@ def _in_files(record: Record, view: View) -> str:
         return f" in {printable(shown_path(paths.pop(), view.root))}"
     return (
         f" in {len(paths)} of {_plural(files, 'file')}"
-        if isinstance(files, int)
+        if isinstance(files, int) and files >= len(paths)  # else some lie in files that a checked one calls
         else f" in {len(paths)} files"
     )
 

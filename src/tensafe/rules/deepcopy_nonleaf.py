@@ -5,6 +5,8 @@ Reports where a tensor that was computed with gradients is kept inside an object
 list, a dict) that is deep-copied later, with its path in the object, the line that made it and the line
 that copies.
 
+The source shows objects that are filled and copied in one program; others only a run sees.
+
 ## Why it matters
 A copy of such a tensor would need a copy of its graph, so PyTorch refuses: *Only Tensors created explicitly
 by the user support the deepcopy protocol*. The message names neither the attribute nor the line, and the
@@ -54,7 +56,7 @@ EXAMPLES = [
         """
         class Caching(Net):
             def forward(self, x):
-                self.last = self.fc(x)  # finds TS306 (run)
+                self.last = self.fc(x)  # finds TS306
                 return self.last
 
         net = Caching()
@@ -66,7 +68,7 @@ EXAMPLES = [
     Bad(
         """
         out = Net()(torch.ones(1, 2))
-        kept = copy.deepcopy(out)  # finds TS306 (run)
+        kept = copy.deepcopy(out)  # finds TS306
         """,
         raises=True,
     ),
@@ -74,7 +76,7 @@ EXAMPLES = [
         """
         history = []
         out = Net()(torch.ones(1, 2))
-        history.append(out)  # finds TS306 (run)
+        history.append(out)  # finds TS306
         kept = copy.deepcopy({"history": history})
         """,
         raises=True,

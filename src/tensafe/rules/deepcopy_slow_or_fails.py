@@ -11,7 +11,8 @@ stop it, and the message (*cannot pickle '_thread.lock' object*) names neither t
 The usual cure, a `try` around the copy, leaves the average or the target network as the live model.
 
 A deep copy allocates fresh memory for every parameter, gradient and buffer, one by one. Where the copy only
-runs, or has its parameters replaced at once, all that is thrown away.
+runs, or has its parameters replaced at once, all that is thrown away. The source shows the second, as a
+notice; whether anybody writes to a copy, and how large it is, only a run can tell.
 
 ## Instead
 Run the model itself, swap the averaged tensors in and out, or keep one copy and write into it with
@@ -59,7 +60,7 @@ EXAMPLES = [
                 super().__init__()
                 self.fc = torch.nn.Linear(2, 2)
                 self.counter = Counter()
-                self.counter.lock = threading.Lock()  # finds TS305 (run)
+                self.counter.lock = threading.Lock()  # finds TS305
 
         average = copy.deepcopy(Served())
         """,
@@ -68,7 +69,7 @@ EXAMPLES = [
     Bad(
         """
         model = torch.nn.Linear(2, 2)
-        model.batches = (index for index in range(3))  # finds TS305 (run)
+        model.batches = (index for index in range(3))  # finds TS305
         average = copy.deepcopy(model)
         """,
         raises=True,
@@ -143,10 +144,13 @@ def _uncopyable(call: Call) -> Finding:
 
 
 def _wasted(call: Call, site: Site) -> Finding:
-    nbytes, times = call.note.split(" bytes in ")
+    message = "`copy.deepcopy` copies every parameter here, and each is replaced at once"
+    if call.note:
+        nbytes, times = call.note.split(" bytes in ")
+        message = f"`copy.deepcopy` copied {size(int(nbytes))} here, {times} tensors that nobody ever wrote"
     return Finding(
         CODE,
-        message=f"`copy.deepcopy` copied {size(int(nbytes))} here, {times} tensors that nobody ever wrote",
+        message=message,
         at=site,
         label="copied here",
         help=" ".join(KEEP_ONE.split()),

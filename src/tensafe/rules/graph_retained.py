@@ -8,6 +8,8 @@ Both backwards are named.
 Reports, too, the line that keeps the graph of every step, though no backward goes through it again: a total
 (`total += loss`), a list of losses or outputs, an average or a buffer that is computed from live tensors.
 
+How many steps were kept only a run can tell; so can it alone follow values through code of other libraries.
+
 ## Why it matters
 A kept loss is not a number: it holds the graph of its step, and a total holds those of all steps. Memory
 grows with every step until it runs out.
@@ -52,7 +54,7 @@ head = torch.nn.Linear(2, 1)
 EXAMPLES = [
     Bad(
         """
-        code = encoder(torch.ones(1, 2)).tanh()  # finds TS206 (run)
+        code = encoder(torch.ones(1, 2)).tanh()  # finds TS206
         for _ in range(2):
             loss = head(code).sum()
             loss.backward()
@@ -63,7 +65,7 @@ EXAMPLES = [
         """
         memory = torch.zeros(1, 2)
         for _ in range(2):
-            memory = (encoder(torch.ones(1, 2)) + memory).tanh()  # finds TS206 (run)
+            memory = (encoder(torch.ones(1, 2)) + memory).tanh()  # finds TS206
             head(memory).sum().backward()
         """,
         raises=True,
@@ -73,14 +75,14 @@ EXAMPLES = [
         for _ in range(8):
             loss = (head(encoder(torch.ones(1, 2)).tanh()) - 1).pow(2).sum()
             loss.backward()
-            total += loss  # finds TS206 (run)
+            total += loss  # finds TS206
         """),
     Bad("""
         losses = []
         for _ in range(8):
             loss = (head(encoder(torch.ones(1, 2)).tanh()) - 1).pow(2).sum()
             loss.backward()
-            losses.append(loss)  # finds TS206 (run)
+            losses.append(loss)  # finds TS206
         """),
     Good(
         """
@@ -135,10 +137,10 @@ def _kept(call: Call, site: Site) -> Finding:
     because: tuple[Because, ...] = ()
     if made is not None and made.site is not None and made.site.line != site.line:
         because = (Because(made.site, "the graph is made here"),)
+    graphs = f"the graphs of {call.note} steps alive after their" if call.note else "every graph after its"
     return Finding(
         CODE,
-        message=f"{what} keeps the graphs of {call.note} steps alive after their backward: "
-        "memory grows with every step",
+        message=f"{what} keeps {graphs} backward: memory grows with every step",
         at=site,
         label="kept with its graph here",
         because=because,

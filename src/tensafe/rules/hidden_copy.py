@@ -3,7 +3,8 @@
 ## What it does
 Reports, in bytes by line, `reshape`, `flatten` and `contiguous` when they copy the same unwritten tensor
 each time the line runs. `tensafe run --copies` lists every hidden copy of a run, `index`, `to` and `cat`
-among them.
+among them. Source shows the copies, in a loop or in a method, of a tensor whose order it knows and that
+nobody writes; of one that comes from elsewhere only a run can tell.
 
 ## Why it matters
 These calls return a view where the strides allow it, and copy silently where they do not. A copy in the
@@ -38,7 +39,7 @@ table = torch.ones(2048, 4096).t()
 EXAMPLES = [
     Bad("""
         for step in range(5):
-            row = table.reshape(-1)[:4]  # finds TS302 (run)
+            row = table.reshape(-1)[:4]  # finds TS302
         """),
     Good(
         """
@@ -63,13 +64,20 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     copied = call.values["copy"].last(Kind.COPIED)
     if copied is None or copied.site is None or copied.op.rpartition(".")[2] not in HIDDEN:
         return
-    nbytes, times = call.note.split(" bytes in ")
     yield Finding(
         CODE,
-        message=f"`{copied.op}` copied {size(int(nbytes))} of unchanged memory again here, in {times} calls",
+        message=f"`{copied.op}` {_how_much(call.note)}",
         at=copied.site,
         label="copies each time",
     )
+
+
+def _how_much(note: str) -> str:
+    """The bytes that a run has counted; source tells none."""
+    if not note:
+        return "copies a tensor that nobody writes, whose order makes it no view, and does so each time"
+    nbytes, times = note.split(" bytes in ")
+    return f"copied {size(int(nbytes))} of unchanged memory again here, in {times} calls"
 
 
 HIDDEN = ("reshape", "flatten", "contiguous")

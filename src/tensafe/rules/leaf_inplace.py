@@ -4,6 +4,9 @@
 Reports the write (`weight -= lr * weight.grad`, `layer.weight[...] = kernel`, `F.relu(x, inplace=True)` on
 an input that requires grad) that PyTorch refuses, and where the leaf was made.
 
+In source it is reported where the leaf is made by the function or program itself, or where that calls
+`backward`: whether somebody calls a function under `no_grad`, only a run can tell.
+
 ## Why it matters
 The gradient of a leaf is collected for the very values that it has: a recorded write would make the leaf a
 result of a computation, so PyTorch stops with *a leaf Variable that requires grad is being used in an
@@ -44,19 +47,19 @@ EXAMPLES = [
     Bad(
         """
         weight.sum().backward()
-        weight -= 0.1 * weight.grad  # finds TS203 (run)
+        weight -= 0.1 * weight.grad  # finds TS203
         """,
         raises=True,
     ),
     Bad(
         """
-        layer.weight[0] = torch.ones(2)  # finds TS203 (run)
+        layer.weight[0] = torch.ones(2)  # finds TS203
         """,
         raises=True,
     ),
     Bad(
         """
-        torch.nn.functional.relu(weight, inplace=True)  # finds TS203 (run)
+        torch.nn.functional.relu(weight, inplace=True)  # finds TS203
         """,
         raises=True,
     ),

@@ -6,6 +6,9 @@ generator with, only for the gradients to be zeroed before the generator's step;
 the critic's graph, so that the policy loss trains the critic; a temporal-difference target that the live
 network computed with its graph.
 
+The source shows networks and optimizers that are made, or named as such, in the same file; others only a
+run sees.
+
 ## Why it matters
 For the generator it costs a backward through the whole network in each step. For the critic and the target
 it is wrong: the critic is pulled away from the returns, and the temporal-difference error shrinks by moving
@@ -45,14 +48,14 @@ EXAMPLES = [
     Bad("""
         log_prob = F.log_softmax(actor(states), dim=1)[:, 0]
         values = critic(states).squeeze(1)
-        loss = -(log_prob * (rewards - values)).mean()  # finds TS207 (run)
+        loss = -(log_prob * (rewards - values)).mean()  # finds TS207
         loss.backward()
         """),
     Bad("""
         gamma = 0.9
         prediction = actor(states).gather(1, torch.zeros(8, 1, dtype=torch.long))
         best = actor(states + 1).max(dim=1, keepdim=True).values
-        target = rewards.unsqueeze(1) + gamma * torch.ones(8, 1) * best  # finds TS207 (run)
+        target = rewards.unsqueeze(1) + gamma * torch.ones(8, 1) * best  # finds TS207
         F.mse_loss(prediction, target).backward()
         """),
     Bad("""
@@ -62,7 +65,7 @@ EXAMPLES = [
         for _ in range(6):
             fake = generator(torch.randn(8, 2))
             for_judge.zero_grad()
-            judged = judge(fake)  # finds TS207 (run)
+            judged = judge(fake)  # finds TS207
             (judged.mean() - judge(states).mean()).backward()
             for_judge.step()
             for_generator.zero_grad()

@@ -2,7 +2,8 @@
 
 ## What it does
 Reports the `.view()` that PyTorch refuses, and the call that made the tensor's order differ from that of
-its memory: `permute`, `transpose`, `expand`, a slice, `channels_last`.
+its memory: `permute`, `transpose`, `expand`, a slice, `channels_last`. Source shows it where it can follow
+the tensor from where it was made; of the arguments of a function only a run knows the strides.
 
 ## Why it matters
 A view only renames positions in the same memory. After `permute` the elements that the new shape puts side
@@ -40,7 +41,7 @@ EXAMPLES = [
     Bad(
         """
         steps = batch.permute(1, 0, 2)
-        flat = steps.view(-1, 3)  # finds TS307 (run)
+        flat = steps.view(-1, 3)  # finds TS307
         """,
         fixed=("steps.view(-1, 3)", "steps.contiguous().view(-1, 3)"),
         raises=True,
@@ -48,7 +49,7 @@ EXAMPLES = [
     Bad(
         """
         pixels = torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last)
-        flat = pixels.view(2, -1)  # finds TS307 (run)
+        flat = pixels.view(2, -1)  # finds TS307
         """,
         fixed=("pixels.view(2, -1)", "pixels.contiguous().view(2, -1)"),
         raises=True,

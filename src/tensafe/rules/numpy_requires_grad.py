@@ -4,6 +4,9 @@
 Reports `.numpy()` on such a tensor, a NumPy function that converts it by itself (`np.log10(loss)`,
 `np.mean(losses)`, `plt.plot(losses)`), and for a list of tensors the line that keeps them with their graph.
 
+In source it is reported where the value certainly requires grad: a parameter, or what a program computes
+outside `no_grad` itself. What a caller hands in, only a run can tell.
+
 ## Why it matters
 An array cannot carry a gradient, so PyTorch stops with *Can't call numpy() on Tensor that requires grad*,
 often long after the tensors were collected. Until then every one of them keeps the whole graph of its step
@@ -43,7 +46,7 @@ EXAMPLES = [
     Bad(
         """
         out = weight * 2
-        values = out.numpy()  # finds TS208 (run)
+        values = out.numpy()  # finds TS208
         """,
         fixed=("out.numpy()", "out.detach().numpy()"),
         raises=True,
@@ -53,7 +56,7 @@ EXAMPLES = [
         losses = []
         for scale in (1.0, 2.0):
             loss = (weight * scale).pow(2).mean()
-            losses.append(loss)  # finds TS208 (run)
+            losses.append(loss)  # finds TS208
         print(np.mean(losses))
         """,
         raises=True,
@@ -61,7 +64,7 @@ EXAMPLES = [
     Bad(
         """
         loss = weight.pow(2).mean()
-        print(np.asarray(loss))  # finds TS208 (run)
+        print(np.asarray(loss))  # finds TS208
         """,
         fixed=("np.asarray(loss)", "np.asarray(loss.detach())"),
         raises=True,

@@ -4,7 +4,7 @@
 Reports `torch.from_numpy(a)` written in place by a line that gets the same elements again later (a dataset
 that is normalised once more in each epoch), arrays from `tensor.numpy()` or tensors from one refilled array
 that are collected as a history, and an array that its owner hands out again and again while the caller still
-holds the "old" one.
+holds the "old" one. Arrays that pass through another library are seen by `tensafe run` only.
 
 ## Why it matters
 `torch.from_numpy`, `torch.as_tensor` and `Tensor.numpy` copy nothing. Every write on one side shows on the
@@ -47,7 +47,7 @@ EXAMPLES = [
 
         def load(index):
             image = torch.from_numpy(images[index])
-            return image.sub_(2.5).div_(1.5)  # finds TS105 (run)
+            return image.sub_(2.5).div_(1.5)  # finds TS105
 
         for epoch in range(2):
             batch = torch.stack([load(0), load(1)])
@@ -56,7 +56,7 @@ EXAMPLES = [
         layer = nn.Linear(2, 1)
         path = []
         for _ in range(3):
-            path.append(layer.bias.detach().numpy())  # finds TS105 (run)
+            path.append(layer.bias.detach().numpy())  # finds TS105
             with torch.no_grad():
                 layer.bias.sub_(0.1)
         """),
@@ -65,7 +65,7 @@ EXAMPLES = [
         frames = []
         for step in range(4):
             frame[:] = step
-            frames.append(torch.from_numpy(frame))  # finds TS105 (run)
+            frames.append(torch.from_numpy(frame))  # finds TS105
         """),
     Good(
         """
@@ -111,16 +111,21 @@ _MESSAGES = {
     "again": "`{op}` writes through the tensor into the array it was made of, which is read again later",
     "tensors": "the tensors collected here all share one array, which is refilled: they hold the same values",
     "arrays": "the arrays collected here share the tensor's memory, which is written: all hold one value",
+    "array": "`{op}` writes through the array into the tensor it was made of: `{label}` is read again later",
+    "kept": "`{op}` also changes `{label}`, which was made without a copy and is read again later",
     "refilled": "this returns the array itself, which is refilled: the caller's old one is the new",
 }
 _LABELS = {
     "again": "the array is changed here",
     "tensors": "shares the array's memory",
     "arrays": "shares the tensor's memory",
+    "array": "the tensor is changed here",
+    "kept": "written here",
     "refilled": "handed out without a copy",
 }
 _ROLES = {
     Kind.EXPORTED: "made without a copy here, and again later",
+    "once": "made without a copy here",
     Kind.WRITTEN: "written here",
     Kind.COPIED: "read here as if it were the old one",
 }
@@ -131,13 +136,13 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     if memory is None or call.site is None or call.note not in _MESSAGES:
         return
     because = [
-        Because(moment.site, _ROLES[moment.kind])
+        Because(moment.site, _ROLES[moment.note or moment.kind])
         for moment in memory.trail
         if moment.site is not None and moment.site != call.site
     ]
     yield Finding(
         CODE,
-        message=_MESSAGES[call.note].format(op=call.op),
+        message=_MESSAGES[call.note].format(op=call.op, label=memory.label),
         at=call.site,
         label=_LABELS[call.note],
         because=tuple(because),

@@ -44,7 +44,7 @@ EXAMPLES = [
     Bad(
         """
         rows = row.expand(2, 3)
-        rows += 1  # finds TS104 (run)
+        rows += 1  # finds TS104
         """,
         fixed=("row.expand(2, 3)", "row.expand(2, 3).clone()"),
         raises=True,
@@ -52,14 +52,14 @@ EXAMPLES = [
     Bad(
         """
         prices = torch.tensor([10.0, 11.0, 12.0])
-        prices[1:] /= prices[:-1]  # finds TS104 (run)
+        prices[1:] /= prices[:-1]  # finds TS104
         """,
         fixed=("prices[:-1]", "prices[:-1].clone()"),
         raises=True,
     ),
     Bad(
         """
-        slots = torch.nn.Parameter(row.expand(2, 3))  # finds TS104 (run)
+        slots = torch.nn.Parameter(row.expand(2, 3))  # finds TS104
         optimizer = torch.optim.SGD([slots], lr=0.1)
         slots.sum().backward()
         optimizer.step()
@@ -69,12 +69,12 @@ EXAMPLES = [
     ),
     Bad("""
         history = torch.arange(12.0).view(3, 4)
-        history[:, 1:] = history[:, :-1]  # finds TS104 (run)
+        history[:, 1:] = history[:, :-1]  # finds TS104
         """),
     Bad("""
         signal = torch.arange(10.0)
         windows = signal.unfold(0, 4, 2)
-        windows -= windows.mean(dim=1, keepdim=True)  # finds TS104 (run)
+        windows -= windows.mean(dim=1, keepdim=True)  # finds TS104
         """),
     Good(
         """

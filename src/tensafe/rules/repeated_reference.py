@@ -39,17 +39,17 @@ names = ["cat", "dog"]
 """
 EXAMPLES = [
     Bad("""
-        hits = dict.fromkeys(names, torch.zeros(2))  # finds TS103 (run)
+        hits = dict.fromkeys(names, torch.zeros(2))  # finds TS103
         for name in names:
             hits[name] += 1
         """),
     Bad("""
-        states = [torch.zeros(2)] * 3  # finds TS103 (run)
+        states = [torch.zeros(2)] * 3  # finds TS103
         for step, state in enumerate(states):
             state.add_(step)
         """),
     Bad("""
-        layers = [nn.Linear(4, 4), nn.ReLU()] * 3  # finds TS103 (run)
+        layers = [nn.Linear(4, 4), nn.ReLU()] * 3  # finds TS103
         head = nn.Sequential(*layers)
         """),
     Good(

@@ -3,7 +3,8 @@
 ## What it does
 Reports batches from `DataLoader` workers that are collected as they are, a dataset that fills a cache in its
 workers, an attribute of a dataset that is set after persistent workers have started, a tensor that is sent
-through a queue, written and sent again, and `share_memory_()` of a small slice.
+through a queue, written and sent again, and `share_memory_()` of a small slice. How many batches are kept,
+and how much of its storage a slice is, only `tensafe run` sees: to `tensafe check` these two are notices.
 
 ## Why it matters
 A tensor from a worker holds an open file of shared memory: some hundred of them and the program stops with
@@ -57,7 +58,7 @@ EXAMPLES = [
         class Cached(Squares):
             def __getitem__(self, index):
                 if index not in self.cache:
-                    self.cache[index] = torch.tensor(index**2)  # finds TS108 (run)
+                    self.cache[index] = torch.tensor(index**2)  # finds TS108
                 return self.cache[index]
 
         data = Cached(shared=False)
@@ -84,7 +85,7 @@ EXAMPLES = [
 ]
 
 _MESSAGES = {
-    "kept": "this keeps {label} tensors as workers sent them: each holds an open file of shared memory",
+    "kept": "this keeps {label}tensors as workers sent them: each holds an open file of shared memory",
     "cache": "`{label}` is filled in a worker's own copy of the dataset, which ends with the worker",
     "state": "`{label}` is set here, but persistent workers keep the value that it had when they started",
     "resent": "`{op}` writes to memory that was sent to another process, which sees the new values",
@@ -100,10 +101,16 @@ _LABELS = {
 _ROLES = {
     "received": "received from a worker here",
     "again": "iterated again here",
+    "workers": "workers get a copy of the dataset here",
     "sent": "sent here, and again",
     Kind.MADE: "made here",
     Kind.COPIED: "read in the workers here",
 }
+
+
+def _label(call: Call, label: str) -> str:
+    """The number of tensors kept, where it was counted, stands before the word."""
+    return f"{label} " if call.note == "kept" and label else label
 
 
 def find(call: Call, history: History) -> Iterator[Finding]:
@@ -112,7 +119,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         return
     yield Finding(
         CODE,
-        message=_MESSAGES[call.note].format(label=shared.label, op=call.op),
+        message=_MESSAGES[call.note].format(label=_label(call, shared.label), op=call.op),
         at=call.site,
         label=_LABELS[call.note],
         because=tuple(

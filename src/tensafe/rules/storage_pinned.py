@@ -2,8 +2,9 @@
 
 ## What it does
 Reports the line that made views, each a small part of a large tensor, which are kept in a list, a dict or an
-attribute while everything else of the large tensor is gone. It counts the bytes that nobody can reach any
-more.
+attribute while everything else of the large tensor is gone. A run counts the bytes that nobody can reach any
+more. Source seldom tells sizes: what is surely a small part, or every k-th element, is a warning there, other
+parts at one fixed place, `hidden[:, 0]`, are notices.
 
 ## Why it matters
 A view holds the whole storage that it looks into. One row of an activation kept for a plot keeps the
@@ -40,7 +41,7 @@ EXAMPLES = [
     Bad("""
         def last(rows):
             table = scores(rows)
-            return table[-1]  # finds TS303 (run)
+            return table[-1]  # finds TS303
 
         kept = [last(8192) for _ in range(3)]
         """),
@@ -65,17 +66,23 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     viewed, kept = view.last(Kind.VIEWED), view.last(Kind.KEPT)
     if viewed is None or viewed.site is None:
         return
-    words = call.note.split()
-    count, reached, dead = int(words[0]), int(words[3]), int(words[-1])
     because: tuple[Because, ...] = ()
     if kept is not None and kept.site is not None and kept.site.line != viewed.site.line:
         because = (Because(kept.site, "kept here"),)
-    views = "a view" if count == 1 else f"{count} views"
-    keep = "keeps" if count == 1 else "keep"
     yield Finding(
         CODE,
-        message=f"{views} of {size(reached)} {keep} {size(dead)} alive that nobody can reach",
+        message=_how_much(call.note),
         at=viewed.site,
         label="viewed here",
         because=because,
     )
+
+
+def _how_much(note: str) -> str:
+    """The bytes that a run has counted; source tells none."""
+    if not note:
+        return "each of these views keeps the whole tensor that it is a part of alive"
+    words = note.split()
+    count, reached, dead = int(words[0]), int(words[3]), int(words[-1])
+    views, keep = ("a view", "keeps") if count == 1 else (f"{count} views", "keep")
+    return f"{views} of {size(reached)} {keep} {size(dead)} alive that nobody can reach"

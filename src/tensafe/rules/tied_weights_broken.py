@@ -4,7 +4,8 @@
 Reports a deep copy or a conversion (`.to()`, `.double()`) after which a flat buffer and the parameters that
 were views of it live apart, a table of buffers that a module still writes after a conversion gave it new
 ones, a checkpoint with two different values for one tied parameter, and an optimizer that steps parameters
-which the model does not have any more.
+which the model does not have any more. `tensafe check` needs the copy, the load or the optimizer in sight of
+the model's class; `tensafe run` sees them wherever they are.
 
 ## Why it matters
 Nothing raises. The copy's flat buffer is updated and its layers keep their old weights; statistics go into
@@ -62,18 +63,18 @@ class Tied(nn.Module):
 """
 EXAMPLES = [
     Bad("""
-        average = copy.deepcopy(Flat())  # finds TS107 (run)
+        average = copy.deepcopy(Flat())  # finds TS107
         average.flat.add_(1.0)
         """),
     Bad("""
         trained = Tied(tie=False)
         model = Tied()
-        report = model.load_state_dict(trained.state_dict())  # finds TS107 (run)
+        report = model.load_state_dict(trained.state_dict())  # finds TS107
         """),
     Bad("""
         model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        model[1] = nn.Linear(2, 3)  # finds TS107 (run)
+        model[1] = nn.Linear(2, 3)  # finds TS107
         model(torch.ones(1, 2)).sum().backward()
         optimizer.step()
         """),

@@ -6,6 +6,8 @@ returned (`unbind`, `split`, `chunk`, iteration over a tensor), the output of a 
 the output of a module with a full backward hook, a view made under `no_grad` or `inference_mode`,
 `detach_()` on a view.
 
+The source shows views of values that certainly require grad; what a caller hands in, only a run can tell.
+
 ## Why it matters
 A write to a view must change the gradient of the tensor behind it. For these views autograd cannot work
 that out, or it would go past the author's own backward, and it stops far from the call that made the view.
@@ -45,14 +47,14 @@ EXAMPLES = [
         """
         image = weight * 2
         for row in image:
-            row *= 0.5  # finds TS204 (run)
+            row *= 0.5  # finds TS204
         """,
         raises=True,
     ),
     Bad(
         """
         shift, scale = (weight * 2).chunk(2, dim=1)
-        scale.sigmoid_()  # finds TS204 (run)
+        scale.sigmoid_()  # finds TS204
         total = scale.sum() + shift.sum()
         """,
         fixed=("scale.sigmoid_()", "scale = scale.sigmoid()"),
@@ -62,7 +64,7 @@ EXAMPLES = [
         """
         layer = torch.nn.Linear(4, 2)
         layer.register_full_backward_hook(lambda module, before, after: None)
-        torch.nn.functional.relu(layer(weight), inplace=True)  # finds TS204 (run)
+        torch.nn.functional.relu(layer(weight), inplace=True)  # finds TS204
         """,
         raises=True,
     ),
@@ -71,7 +73,7 @@ EXAMPLES = [
         image = weight * 2
         with torch.no_grad():
             row = image[0]
-        row.mul_(2)  # finds TS204 (run)
+        row.mul_(2)  # finds TS204
         total = row.sum()
         """,
         fixed=("row.mul_(2)", "row = row.mul(2)"),

@@ -2,7 +2,7 @@
 
 ## What it does
 Reports a state that is handed to another thread to be saved and is written before that thread has saved it,
-and a `torch.save` during which another thread writes one of its tensors.
+and a `torch.save` during which another thread writes one of its tensors (the last one by `tensafe run` only).
 
 ## Why it matters
 `state_dict()` gives the live tensors, so a save in the background reads whatever the training loop has made
@@ -56,14 +56,14 @@ def train():
 """
 EXAMPLES = [
     Bad("""
-        job = pool.submit(save, model.state_dict())  # finds TS109 (run)
+        job = pool.submit(save, model.state_dict())  # finds TS109
         train()
         ready.set()
         job.result()
         """),
     Bad("""
         thread = threading.Thread(target=save, args=(model.state_dict(),))
-        thread.start()  # finds TS109 (run)
+        thread.start()  # finds TS109
         train()
         ready.set()
         thread.join()

@@ -5,6 +5,8 @@ Reports an in-place write through an alias where both names are read afterwards:
 `.float()`, `.contiguous()`, `flatten()` or `as_tensor()` that had nothing to copy, a `detach()`, a second
 name, an argument that the caller goes on to use, an argument's default value, an item of a dataset, and
 in-place layers that overwrite a skip connection, a collected feature or what a forward hook kept.
+`tensafe check` follows the calls of the project's own functions; what another library writes, and whether a
+conversion copies where no type is in sight, only `tensafe run` sees.
 
 ## Why it matters
 Nothing raises, and the result depends on a type, a device or a memory layout: `x.float()` copies a double and
@@ -45,7 +47,7 @@ EXAMPLES = [
     Bad("""
         def labels_of(tokens):
             labels = tokens
-            labels.masked_fill_(labels == 0, -100)  # finds TS101 (run)
+            labels.masked_fill_(labels == 0, -100)  # finds TS101
             return {"tokens": tokens, "labels": labels}
 
         batch = labels_of(torch.tensor([3, 0]))
@@ -53,7 +55,7 @@ EXAMPLES = [
     Bad("""
         def bright(image):
             flat = image.flatten()
-            flat[flat < 2] = 0  # finds TS101 (run)
+            flat[flat < 2] = 0  # finds TS101
             return int(flat.count_nonzero())
 
         image = torch.arange(4.0).view(2, 2)
@@ -63,7 +65,7 @@ EXAMPLES = [
     Bad("""
         def integrate(steps, state=torch.zeros(2)):
             for step in steps:
-                state.mul_(0.5).add_(step)  # finds TS101 (run)
+                state.mul_(0.5).add_(step)  # finds TS101
             return state.clone()
 
         first, second = integrate(torch.ones(3, 2)), integrate(torch.ones(3, 2))
@@ -76,7 +78,7 @@ EXAMPLES = [
                 self.fc = nn.Linear(2, 2)
 
             def forward(self, x):
-                return self.fc(self.act(x)) + x  # finds TS101 (run)
+                return self.fc(self.act(x)) + x  # finds TS101
 
         y = Unit()(torch.randn(1, 2))
         """),
@@ -85,7 +87,7 @@ EXAMPLES = [
         net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(inplace=True))
 
         def keep(module, args, output):
-            kept["features"] = output.detach()  # finds TS101 (run)
+            kept["features"] = output.detach()  # finds TS101
 
         handle = net[0].register_forward_hook(keep)
         with torch.no_grad():
@@ -95,7 +97,7 @@ EXAMPLES = [
         class Boxes:
             def __init__(self, data):
                 self.tensor = torch.as_tensor(data, dtype=torch.float32)
-                self.tensor[:, 0].add_(self.tensor[:, 1] / 2)  # finds TS101 (run)
+                self.tensor[:, 0].add_(self.tensor[:, 1] / 2)  # finds TS101
 
         data = np.ones((1, 2), dtype=np.float32)
         for epoch in range(2):

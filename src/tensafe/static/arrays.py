@@ -7,6 +7,7 @@ import ast
 from tensafe.ops import Dtype, words
 from tensafe.static import operations
 from tensafe.static.arguments import Arguments
+from tensafe.static.costs import fresh_copies, tied_arrays
 from tensafe.static.iteration import view_of
 from tensafe.static.machine import Machine
 from tensafe.static.unknowns import unknown
@@ -32,6 +33,8 @@ def function(m: Machine, name: str, path: str, given: Arguments, node: ast.Call)
     if type(out) is Memory:
         operations.write(m, _as_array(out), f"np.{name}", node)
         return out
+    if name in ("savez", "savez_compressed"):
+        tied_arrays.saved(m, f"numpy.{name}", given, node)
     if name in _WRITING_FUNCTIONS and type(first) is Memory:
         operations.write(m, _as_array(first), f"np.{name}", node)
         return first
@@ -78,6 +81,8 @@ def method(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.
         return receiver
     if name in _VIEW_METHODS:
         return _view(receiver, exact=name != "ravel")
+    if name == "copy" and isinstance(node.func, ast.Attribute):
+        fresh_copies.copied(m, "ndarray.copy", receiver, node.func.value, node)
     if name in ("sum", "mean", "max", "min", "item", "std", "var", "any", "all", "copy", "astype"):
         made = m.fresh(ARRAY)
         made.cuts = receiver.cuts

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 
+from tensafe.facts import Kind
 from tensafe.static import operations, snapshots, twins
+from tensafe.static.aliasing import histories, looks, repeats, ties, workers
+from tensafe.static.costs import kept_parts
 from tensafe.static.discards import lost_store
+from tensafe.static.graphs import finished, keeping, known
 from tensafe.static.indexing import is_advanced, key_of_index
-from tensafe.static.iteration import items_of, view_of
+from tensafe.static.iteration import item_at, items_of, view_of
 from tensafe.static.joins import join
 from tensafe.static.machine import Machine
 from tensafe.static.subscripts import load
@@ -37,7 +41,11 @@ def store(m: Machine, target: ast.expr, value: Value, statement: ast.stmt) -> No
     if kind is ast.Name:
         assert isinstance(target, ast.Name)
         value = snapshots.bound(m, value, statement)
+        if m.finished.ended:
+            finished.stored(m, m.frame.scope.get(target.id), value, target, statement)
         m.bind(m.frame.scope, target.id, value)
+        if type(value) is Memory and value.kind == ARRAY and value.trail:
+            histories.bound(m, target.id, value, statement)
         twins.bound_name(m, target, value, statement)
     elif kind is ast.Tuple or kind is ast.List:
         assert isinstance(target, ast.Tuple | ast.List)
@@ -73,6 +81,8 @@ def parts(m: Machine, value: Value, targets: list[ast.expr]) -> list[Value]:
 
 def part_at(m: Machine, value: Value, place: int) -> Value:
     """One item of something whose items are not written out."""
+    if type(value) is Memory and value.kind == TENSOR:
+        return item_at(m, value, place)
     if type(value) is Memory or type(value) is Sequence or type(value) is Choice:
         return load(m, value, Constant(place), None)
     return NOTHING_KNOWN
@@ -88,24 +98,40 @@ def store_attribute(m: Machine, target: ast.Attribute, value: Value, statement: 
 def _store_in(
     m: Machine, owner: Value, name: str, value: Value, target: ast.Attribute, statement: ast.stmt
 ) -> None:
+    if m.books.optimizers:
+        ties.module_stored(m, owner, _held(owner, name), value, target)
     if type(owner) is Instance:
+        if m.books.in_workers:
+            workers.attribute_set(m, owner, name, value, target)
+        ties.table_stored(m, owner, value, statement)
         _adopt(m, owner, value)
+        keeping.kept_on(m, value, statement)
+        if m.finished.ended:
+            finished.stored(m, owner.attributes.get(name), value, target, statement)
+            finished.chained(m, owner.attributes.get(name), value, statement, ast.unparse(target))
         m.bind(owner.attributes, name, value)
         twins.bound_attribute(m, owner, target, value, statement)
     elif type(owner) is Layer:
         if name == "inplace" and owner.op is not None:
             owner.inplace = type(value) is Constant and bool(value.value)
         else:
+            keeping.kept_on(m, value, statement)
+            ties.weight_tied(m, value, statement)
             m.bind(owner.attributes, name, value)
     elif type(owner) is Memory:
         _store_in_memory(m, owner, name, value)
 
 
+def _held(owner: Value, name: str) -> Value | None:
+    return owner.attributes.get(name) if isinstance(owner, Instance | Layer) else None
+
+
 def _store_in_memory(m: Machine, owner: Memory, name: str, value: Value) -> None:
     if name == "requires_grad":
-        if type(value) is Constant and value.value is True and owner.grad < YES:
-            owner.grad, owner.leaf = YES, True
+        known.set_requires_grad(m, owner, type(value) is Constant and value.value is True)
     elif name == "data":
+        if m.statement is not None:
+            ties.data_tied(m, owner, value, m.statement)
         owner.storages = value.storages if type(value) is Memory else (m.past.storage(),)
         owner.exact = owner.exact and (type(value) is not Memory or value.exact)
     elif owner.kind == THING or name != "grad":
@@ -143,12 +169,16 @@ def discarded(m: Machine, target: ast.Subscript) -> None:
 
 def put_item(m: Machine, owner: Value, index: Value, value: Value, target: ast.expr) -> None:
     """The store itself, for one owner."""
+    if type(owner) is not Memory or owner.kind == THING:
+        value = _put_part(m, value, target)
     if type(owner) is Memory and owner.kind in (TENSOR, ARRAY, POINTER):
         added = (value,) if type(value) is Memory else ()
         operations.write(
             m, owner, f"{'Tensor' if owner.kind == TENSOR else 'ndarray'}.__setitem__", target, added
         )
     elif type(owner) is Memory:
+        if _is_masked_by_itself(target):
+            looks.written(m, owner, "Tensor.__setitem__", target, m.moment(Kind.WRITTEN, "", target))
         if not is_advanced(index):
             children = owner.children = owner.children if owner.children is not None else {}
             children["item", key_of_index(index)] = value
@@ -159,9 +189,30 @@ def put_item(m: Machine, owner: Value, index: Value, value: Value, target: ast.e
         else:
             owner.rest = value if owner.rest is None else join(owner.rest, value)
     elif type(owner) is Sequence:
+        if m.books.repeats and type(index) is not Constant:
+            repeats.slot_stored(m, owner, value)
         _put_in_sequence(owner, index, value)
+    elif type(owner) is Layer:
+        ties.module_stored(m, owner, None, value, target)
     elif type(owner) is State:
         owner.trail = ()  # its entries are replaced: no longer the live ones alone
+
+
+def _put_part(m: Machine, value: Value, target: ast.expr) -> Value:
+    """What stands in a container for a part of a tensor."""
+    if type(value) is Memory and value.form is not None and isinstance(target, ast.Subscript):
+        return kept_parts.put(m, target.value, value, target)
+    return value
+
+
+def _is_masked_by_itself(target: ast.expr) -> bool:
+    """`x[x == 0] = 1`: only a tensor, or an array, can be written like that."""
+    return (
+        isinstance(target, ast.Subscript)
+        and isinstance(target.slice, ast.Compare)
+        and isinstance(target.value, ast.Name)
+        and any(isinstance(part, ast.Name) and part.id == target.value.id for part in ast.walk(target.slice))
+    )
 
 
 def _put_in_sequence(owner: Sequence, index: Value, value: Value) -> None:
@@ -180,8 +231,12 @@ def augment(m: Machine, node: ast.AugAssign) -> None:
         return
     old = m.eval(target)
     value = m.eval(node.value)
+    if isinstance(target, ast.Attribute) and m.grad_on and isinstance(node.op, ast.Add):
+        finished.added_on_self(m, target, value, node)
     if type(old) is Memory and old.kind in (TENSOR, ARRAY):
         operations.in_place_operator(m, old, node, value)
+        if m.finished.ended:
+            finished.stored(m, old, old, target, node)
         return
     if type(old) is Sequence:
         _extend(old, value)

@@ -7,6 +7,8 @@ import ast
 from tensafe.facts import Kind
 from tensafe.ops import words
 from tensafe.static import definitions
+from tensafe.static.costs.shapes import transposed
+from tensafe.static.graphs.known import always_trains, is_frozen
 from tensafe.static.hazards import memories
 from tensafe.static.invocation import invoke
 from tensafe.static.iteration import child, view_of
@@ -21,6 +23,7 @@ from tensafe.static.values import (
     YES,
     Choice,
     Class,
+    Constant,
     Cut,
     Function,
     Instance,
@@ -124,6 +127,8 @@ def _missing(m: Machine, owner: Instance, name: str) -> Value:
         return Method(owner, name)
     if owner.cls.kind == "module" and name in _MODULE_METHODS:
         return Method(owner, name)
+    if owner.cls.kind == "module" and name == "training" and always_trains(m):
+        return Constant(True)
     if owner.cls.kind == "module" and base.startswith("torch.nn.") and name in ("weight", "bias"):
         value: Value = parameter(m, owner.storage, owner)
     else:
@@ -138,7 +143,7 @@ def _missing(m: Machine, owner: Instance, name: str) -> Value:
 
 def parameter(m: Machine, storage: int, owner: Value) -> Memory:
     """A parameter inside a module's memory."""
-    memory = Memory(TENSOR, (m.past.storage(),), YES)
+    memory = Memory(TENSOR, (m.past.storage(),), NO if is_frozen(m, storage) else YES)
     memory.leaf = True
     memory.owner = owner
     m.past.put_inside(memory.storages[0], storage)
@@ -165,7 +170,10 @@ def of_memory(m: Machine, owner: Memory, name: str, node: ast.AST) -> Value:
     if owner.kind == THING:
         return child(m, owner, ("attr", name))
     if name in _VIEWS:
-        return view_of(owner)
+        view = view_of(owner)
+        if owner.form is not None and "T" in name:
+            view.form = transposed(m, owner, node, matrix=name == "mT")
+        return view
     if name in _PLAIN:
         return NOTHING_KNOWN
     if name == "grad":

@@ -10,6 +10,7 @@ from tensafe.ops import words
 from tensafe.static import cuts, definitions, operations
 from tensafe.static.arguments import Arguments
 from tensafe.static.calls import dispatch
+from tensafe.static.graphs import refused_writes
 from tensafe.static.invocation import invoke
 from tensafe.static.machine import Machine
 from tensafe.static.unknowns import unknown
@@ -58,6 +59,8 @@ def apply(m: Machine, cls: Class, given: Arguments, node: ast.Call) -> Value:
     output = _output(m, result, grads)
     _backward(m, cls, context, output, node)
     _keep(m, cls, context, output, node)
+    if "mark_dirty" not in ast.dump(found[1]):
+        return refused_writes.of_function(m, output, tensors, f"{cls.node.name}.apply", node)
     return output
 
 

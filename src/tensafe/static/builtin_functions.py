@@ -6,9 +6,11 @@ import ast
 from collections.abc import Callable
 
 from tensafe.static import snapshots
+from tensafe.static.aliasing import repeats
 from tensafe.static.arguments import Arguments
 from tensafe.static.attributes import cut_here, read
 from tensafe.static.calls import dispatch
+from tensafe.static.graphs import finished
 from tensafe.static.iteration import item_at, items_of, rounds
 from tensafe.static.joins import join_all
 from tensafe.static.machine import Machine
@@ -17,6 +19,7 @@ from tensafe.static.unknowns import unknown
 from tensafe.static.values import (
     NOTHING_KNOWN,
     Constant,
+    Instance,
     Layer,
     Library,
     Mapping,
@@ -68,6 +71,11 @@ def _dict(m: Machine, given: Arguments, node: ast.Call) -> Value:
     items: dict[object, Value] = {}
     items.update(given.keywords)
     return Mapping(items, given.rest)
+
+
+def _fromkeys(m: Machine, given: Arguments, node: ast.Call) -> Value:
+    value = given.get(1, "value")
+    return NOTHING_KNOWN if value is None else Mapping({}, repeats.repeated(m, value, node))
 
 
 def _zip(m: Machine, given: Arguments, node: ast.Call) -> Value:
@@ -153,6 +161,14 @@ def _getattr(m: Machine, given: Arguments, node: ast.Call) -> Value:
     return m.thing()
 
 
+def _setattr(m: Machine, given: Arguments, node: ast.Call) -> Value:
+    owner, name, value = given.get(0, "obj"), given.get(1, "name"), given.get(2, "value")
+    if type(owner) is Instance and type(name) is Constant and isinstance(name.value, str) and value:
+        finished.chained(m, owner.attributes.get(name.value), value, node, f"{name.value}")
+        m.bind(owner.attributes, name.value, value)
+    return NOTHING_KNOWN
+
+
 def _hasattr(m: Machine, given: Arguments, node: ast.Call) -> Value:
     owner, name = given.get(0, "obj"), given.get(1, "name")
     if type(owner) is Layer and type(name) is Constant and name.value == "inplace":
@@ -200,6 +216,7 @@ _BUILTINS: dict[str, Callable[[Machine, Arguments, ast.Call], Value]] = {
     "iter": _list,
     "sorted": _list,
     "dict": _dict,
+    "fromkeys": _fromkeys,
     "zip": _zip,
     "enumerate": _enumerate,
     "reversed": _reversed,
@@ -211,6 +228,7 @@ _BUILTINS: dict[str, Callable[[Machine, Arguments, ast.Call], Value]] = {
     "float": _number,
     "int": _number,
     "getattr": _getattr,
+    "setattr": _setattr,
     "hasattr": _hasattr,
     "isinstance": _isinstance,
     "next": _next,

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tensafe.static import attributes, definitions
+from tensafe.static.aliasing import queues, savers
 from tensafe.static.arguments import Arguments
+from tensafe.static.graphs import leaks
 from tensafe.static.invocation import invoke
 from tensafe.static.iteration import items_of, rounds
 from tensafe.static.joins import join_all
@@ -93,6 +95,12 @@ def arguments(m: Machine, node: ast.Call) -> Arguments:
 
 def call_method(m: Machine, receiver: Value, name: str, given: Arguments, node: ast.Call) -> Value:
     """`receiver.name(...)`."""
+    if name in savers.METHODS:
+        savers.method(m, receiver, name, given, node)
+    elif name in ("put", "put_nowait", "send") and given.positional and isinstance(node.func, ast.Attribute):
+        queues.sent(m, node.func.value, given.positional[0], node)
+    elif name == "share_memory_" and type(receiver) is Memory:
+        queues.shared(m, receiver, node)
     if type(receiver) is Memory:
         return METHODS[Memory](m, receiver, name, given, node)
     if name == "from_address" and given.positional:
@@ -114,6 +122,7 @@ def dispatch(
     if type(callee) is Memory and m.grad_on and _NETWORK.search(ast.unparse(node.func).lower()):
         result.grad = LIKELY
         result.parents = (*result.parents, callee)
+        leaks.network(m, result, node)
     return result
 
 
@@ -124,7 +133,8 @@ def call_choice(m: Machine, choice: Choice, given: Arguments, node: ast.Call) ->
 
 def call_function(m: Machine, function: Function, given: Arguments, node: ast.Call) -> Value:
     """Call a function of the project."""
-    return invoke(m, function, given.positional, given.keywords, node, given.rest)
+    result = invoke(m, function, given.positional, given.keywords, node, given.rest)
+    return leaks.called(m, result, "", node)
 
 
 def call_builtin(m: Machine, method: Method, given: Arguments, node: ast.Call) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tensafe.static.evaluation import QUESTIONS, operands, without_target
+from tensafe.static.evaluation import QUESTIONS, is_without_target, operands
 from tensafe.static.machine import Machine
 from tensafe.static.values import (
     Choice,
@@ -109,10 +109,13 @@ def implied(m: Machine, node: ast.If, answer: bool) -> Path:
         key, positive = key_of(m, part)
         if isinstance(key, str):
             path.append((key, positive == holds))
-    arguments = {
-        name for name, value in m.frame.scope.items() if type(value) is Memory and value.label == name
-    }
-    if without_target(arguments, node.test, node.body) is answer:
+    scope = m.frame.scope
+
+    def is_argument(name: str) -> bool:
+        value = scope.get(name)
+        return type(value) is Memory and value.label == name
+
+    if is_without_target(is_argument, node.test, node.body, answer):
         path.append((f"{m.frame.label}:{ast.unparse(node.test)}: training", False))
     return tuple(path)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from tensafe.static.aliasing import histories, repeats, workers
 from tensafe.static.arguments import Arguments
+from tensafe.static.costs import kept_parts
+from tensafe.static.graphs import finished, keeping
 from tensafe.static.iteration import items_of, rounds
 from tensafe.static.joins import MOST_ITEMS, join, join_all
 from tensafe.static.machine import Machine
@@ -35,6 +38,17 @@ def flattened(given: Arguments, m: Machine) -> list[Value]:
 
 def call(m: Machine, receiver: Sequence | Mapping, name: str, given: Arguments, node: ast.Call) -> Value:
     if isinstance(receiver, Sequence):
+        keeping.kept_in_list(m, name, given, node)
+        if name == "append" and given.positional:
+            histories.collected(m, receiver, given.positional[0], node)
+            workers.kept(m, given.positional[0], node)
+            repeats.appended(m, given.positional[0], node)
+        if name in ("append", "extend"):
+            finished.appended(m, receiver, given, node)
+        if name in ("append", "insert") and isinstance(node.func, ast.Attribute):
+            given.positional[-1:] = [
+                kept_parts.put(m, node.func.value, one, node) for one in given.positional[-1:]
+            ]
         return _of_list(m, receiver, name, given)
     return _of_dict(m, receiver, name, given, node)
 
@@ -58,13 +72,18 @@ def _of_list(m: Machine, receiver: Sequence, name: str, given: Arguments) -> Val
     if name == "copy":
         return Sequence(list(receiver.items), receiver.rest, receiver.kind)
     if name == "clear":
-        receiver.items.clear()
-        receiver.rest = None
+        emptied(receiver)
         return NONE
     if name == "reverse" and receiver.rest is None:
         receiver.items.reverse()
         return NONE
     return NOTHING_KNOWN
+
+
+def emptied(owner: Sequence) -> None:
+    """`del owner[:]` and the like: what is left is not followed."""
+    owner.items.clear()
+    owner.rest = None
 
 
 def _add(receiver: Sequence, value: Value, place: int | None = None) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 
 from tensafe.facts import Kind
+from tensafe.static.aliasing import ties
 from tensafe.static.arguments import Arguments
+from tensafe.static.graphs import deep_copies, known, wasted_copies
 from tensafe.static.machine import Machine
 from tensafe.static.unknowns import unknown
 from tensafe.static.values import (
@@ -29,7 +31,16 @@ def copy_of(m: Machine, given: Arguments, node: ast.Call, deep: bool) -> Value:
     if not given.positional:
         return unknown(m, given)
     value = given.positional[0]
-    return deep_copy(m, value, {}, DEEPEST_COPY) if deep else _shallow(m, value, node)
+    if deep:
+        deep_copies.copied(m, value, node)
+        wasted_copies.look(m, value, node)
+    if not deep:
+        return _shallow(m, value, node)
+    twin = deep_copy(m, value, {}, DEEPEST_COPY)
+    ties.parts_copied(m, value, node)
+    ties.instance_copied(m, value, twin, node)
+    ties.optimizer_copied(m, twin, node)
+    return twin
 
 
 def _shallow(m: Machine, value: Value, node: ast.Call) -> Value:
@@ -78,6 +89,8 @@ def _twin(m: Machine, value: Value, done: dict[int, Value], depth: int) -> Value
 
 def _twin_object(m: Machine, value: Value, done: dict[int, Value], depth: int) -> Value:
     storage = m.past.storage()
+    if isinstance(value, Instance | Layer) and known.is_frozen(m, value.storage):
+        m.graphs.frozen.add(storage)
     if type(value) is Instance:
         instance = Instance(value.cls, storage)
         done[id(value)] = instance

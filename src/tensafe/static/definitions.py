@@ -7,7 +7,7 @@ import ast
 from tensafe.ops import words
 from tensafe.static.machine import Machine
 from tensafe.static.source import Source
-from tensafe.static.values import Class, Constant, Frame, Function, Library, Scope, Value
+from tensafe.static.values import NOTHING_KNOWN, Class, Constant, Frame, Function, Library, Scope, Value
 
 _KINDS = {
     "torch.autograd.Function": "function",
@@ -35,7 +35,9 @@ def class_(m: Machine, node: ast.ClassDef) -> None:
 
 def make_class(m: Machine, node: ast.ClassDef, source: Source) -> Class:
     """A class with its methods; its bases are looked up where it stands."""
-    cls = Class(node, source, [m.eval(base) for base in node.bases])
+    # the result of a call is no class that could be looked into, and nobody has begun to count statements
+    bases = [NOTHING_KNOWN if isinstance(base, ast.Call) else m.eval(base) for base in node.bases]
+    cls = Class(node, source, bases)
     for statement in node.body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             cls.methods[statement.name] = statement

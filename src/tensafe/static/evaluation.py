@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Container
+from collections.abc import Callable
 
 _TRAINING = re.compile(
     r"(training|is_grad_enabled\(\)|\.requires_grad|=='train(ing)?'|:train|\.train|is_train)$"
@@ -26,21 +26,24 @@ def is_evaluation(key: str, taken: int) -> bool:
     return bool(_EVALUATION.search(key)) if taken else bool(_TRAINING.search(key))
 
 
-def without_target(arguments: Container[str], test: ast.expr, body: list[ast.stmt]) -> bool | None:
-    """Which arm of `if y is not None` has no target to train towards: True is the first, None is neither."""
+def is_without_target(
+    is_argument: Callable[[str], bool], test: ast.expr, body: list[ast.stmt], answer: bool
+) -> bool:
+    """Whether the arm that this answer to `if y is not None` takes has no target to train towards."""
     given = True
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, given = test.operand, not given
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is | ast.IsNot):
         if not isinstance(test.comparators[0], ast.Constant) or test.comparators[0].value is not None:
-            return None
+            return False
         given = given == isinstance(test.ops[0], ast.IsNot)
         test = test.left
-    if not isinstance(test, ast.Name) or test.id not in arguments:
-        return None
+    if given == answer or not isinstance(test, ast.Name) or not is_argument(test.id):
+        return False
+    if _TARGET.search(test.id):
+        return True
     returned = [node.value for one in body for node in ast.walk(one) if isinstance(node, ast.Return)]
-    computes_loss = given and any(value and _LOSS.search(ast.unparse(value)) for value in returned)
-    return not given if computes_loss or _TARGET.search(test.id) else None
+    return given and any(value and _LOSS.search(ast.unparse(value)) for value in returned)
 
 
 def operands(test: ast.expr, answer: bool) -> list[tuple[ast.expr, bool]]:

@@ -6,8 +6,10 @@ import ast
 
 from tensafe.ops import words
 from tensafe.static import operations, snapshots
+from tensafe.static.aliasing import repeats
 from tensafe.static.assignment import store
 from tensafe.static.conditions import compare, key_of, truth
+from tensafe.static.costs import around, kept_parts
 from tensafe.static.hazards import memories
 from tensafe.static.iteration import items_of, rounds
 from tensafe.static.joins import join
@@ -18,6 +20,7 @@ from tensafe.static.values import (
     Function,
     Library,
     Mapping,
+    Memory,
     Sequence,
     Value,
 )
@@ -25,7 +28,7 @@ from tensafe.static.values import (
 BUILTINS = words(
     """
     list tuple dict set zip enumerate reversed sorted map filter len range sum min max abs isinstance
-    getattr setattr hasattr print iter next float int bool str super type vars id any all round pow repr
+    getattr setattr hasattr print iter next float int bool str super type vars id any all round pow repr open
     """
 )
 
@@ -63,6 +66,8 @@ def sequence(m: Machine, node: ast.Tuple | ast.List | ast.Set) -> Value:
         if items is not None:
             made.items += items
         else:
+            if made.rest is not None:
+                made.items.append(made.rest)  # of an earlier one: one stands for all
             made.rest = rounds(m, value)[1]
     return made
 
@@ -144,18 +149,27 @@ def conditional(m: Machine, node: ast.IfExp) -> Value:
 
 def comprehension(m: Machine, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
     found: list[Value] = []
-    exact = _generate(m, node.generators, lambda: found.append(m.eval(node.elt)), node)
+    exact = _generate(m, node.generators, lambda: found.append(_item(m, node.elt, node)), node)
     made = Sequence(found) if exact else Sequence(found[:1], found[-1] if found else NOTHING_KNOWN)
+    repeats.comprehended(m, made, node)
     snapshots.collected(m, made, node)
+    if isinstance(node, ast.GeneratorExp):
+        made.kind = "generator"
     return made
 
 
 def dict_comprehension(m: Machine, node: ast.DictComp) -> Value:
     found: list[tuple[Value, Value]] = []
-    _generate(m, node.generators, lambda: found.append((m.eval(node.key), m.eval(node.value))), node)
+    _generate(m, node.generators, lambda: found.append((m.eval(node.key), _item(m, node.value, node))), node)
     made = Mapping({}, found[-1][1] if found else NOTHING_KNOWN)
+    repeats.comprehended(m, made, node)
     snapshots.collected(m, made, node)
     return made
+
+
+def _item(m: Machine, node: ast.expr, loop: around.Loop) -> Value:
+    value = m.eval(node)
+    return kept_parts.collected(m, value, loop) if type(value) is Memory else value
 
 
 def _generate(m: Machine, generators: list[ast.comprehension], element: object, node: ast.expr) -> bool:
@@ -163,12 +177,12 @@ def _generate(m: Machine, generators: list[ast.comprehension], element: object, 
     frame = m.frame
     outer, closure = frame.scope, frame.closure
     frame.scope, frame.closure = {}, (outer, *closure)
-    path = m.path
+    path, began = m.path, m.round_began
     try:
         return _nested(m, generators, element, node)
     finally:
         frame.scope, frame.closure = outer, closure
-        m.path = path
+        m.path, m.round_began = path, began
 
 
 def _nested(m: Machine, generators: list[ast.comprehension], element: object, node: ast.expr) -> bool:
@@ -178,6 +192,7 @@ def _nested(m: Machine, generators: list[ast.comprehension], element: object, no
     exact = items is not None and len(items) <= 3 and not generator.ifs and len(generators) == 1
     for item in rounds(m, value):
         m.budget -= 1
+        m.round_began = m.past.newest
         store(m, generator.target, item, node)  # type: ignore[arg-type]
         for condition in generator.ifs:
             m.eval(condition)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tensafe.facts import Kind, Moment, StorageId
 from tensafe.facts import Value as Fact
 from tensafe.static import cuts
+from tensafe.static.graphs import refused_writes
 from tensafe.static.past import Write, compatible, reaches
 from tensafe.static.values import (
     LIKELY,
@@ -65,9 +66,10 @@ class Hazards:
         )
         through = tuple(kept for kept in target.trail if kept.kind is Kind.KEPT)
         machine.past.meant.update(kept.order for kept in through)
+        refused = refused_writes.refused(machine, target, op, node, added, spelled)
         spoiled = (
             machine.past.saved(target.storages, machine.path)
-            if target.exact and not target.moved and not machine.evaluates
+            if target.exact and not target.moved and not refused and not machine.evaluates
             else []
         )
         if spoiled and not self._is_guarded(target):

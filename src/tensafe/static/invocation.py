@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import ast
 
+from tensafe.facts import Kind
+from tensafe.static.aliasing import refills
 from tensafe.static.arguments import Arguments
 from tensafe.static.joins import join_all
 from tensafe.static.machine import DEEPEST, Machine
 from tensafe.static.modes import grad_mode
 from tensafe.static.unknowns import unknown
-from tensafe.static.values import Constant, Frame, Function, Mapping, Scope, Sequence, Value
+from tensafe.static.values import (
+    ARRAY,
+    TENSOR,
+    Constant,
+    Frame,
+    Function,
+    Mapping,
+    Memory,
+    Scope,
+    Sequence,
+    Value,
+)
+
+_TENSOR_HINTS = ("Tensor", "torch.Tensor", "th.Tensor")
 
 
 def invoke(
@@ -28,15 +43,20 @@ def invoke(
     if function.owner is not None:
         label = f"{function.owner.node.name}.{label}"
     frame = Frame(function.source, {}, function.closure, label)
+    frame.node = body
     frame.owner = function.owner
     frame.self_value = function.receiver
     caller = m.frame
     bind_parameters(m, frame, function, positional, keywords, rest)
     m.called_from.append((node, caller))
+    since = m.past.order
     try:
-        return _run(m, frame, function, caller)
+        result = _run(m, frame, function, caller)
     finally:
         m.called_from.pop()
+    if frame.self_value is not None and m.past.order > since:
+        refills.handed_out(m, frame, caller, result, since, node)
+    return result
 
 
 def _run(m: Machine, frame: Frame, function: Function, caller: Frame) -> Value:
@@ -64,7 +84,7 @@ def _run(m: Machine, frame: Frame, function: Function, caller: Frame) -> Value:
 def result_of(frame: Frame) -> Value:
     """What a finished call gives back."""
     if frame.yields is not None:
-        return Sequence(frame.yields[:-1], frame.yields[-1])
+        return Sequence(frame.yields[:-1], frame.yields[-1], "generator")
     found = [value for value in frame.returns if not (type(value) is Constant and value.value is None)]
     return join_all(found)
 
@@ -122,12 +142,26 @@ def _bind_defaults(
         if name in keywords:
             scope[name] = keywords[name]
         elif name not in scope:
-            usable = name in defaults and rest is None
-            scope[name] = m.eval(defaults[name]) if usable else _argument(m, parameter)
+            scope[name] = _default(m, parameter, defaults.get(name), rest is None)
+
+
+def _default(m: Machine, parameter: ast.arg, default: ast.expr | None, usable: bool) -> Value:
+    """The default of an argument that is not given; one that a call makes as a tensor is one for all calls."""
+    if default is None or not (usable or isinstance(default, ast.Call)):
+        return _argument(m, parameter)
+    value = m.eval(default)
+    if not isinstance(default, ast.Call) or type(value) is not Memory or value.kind not in (TENSOR, ARRAY):
+        return value if usable else _argument(m, parameter)
+    m.books.defaults[value.storages[0]] = m.moment(Kind.MADE, "", default)
+    return value
 
 
 def _argument(m: Machine, parameter: ast.arg) -> Value:
     thing = m.thing(parameter.arg)
-    if parameter.annotation is not None and ast.unparse(parameter.annotation).strip("'").endswith("Module"):
-        m.past.modules.update(thing.storages)
+    if parameter.annotation is not None:
+        annotated = ast.unparse(parameter.annotation).strip("'")
+        if annotated.endswith("Module"):
+            m.past.modules.update(thing.storages)
+        elif annotated in _TENSOR_HINTS:
+            thing.kind = TENSOR
     return thing

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tensafe.static.costs import parts
+from tensafe.static.graphs import refused_writes
+from tensafe.static.graphs.known import is_frozen
 from tensafe.static.joins import another
 from tensafe.static.machine import Machine
 from tensafe.static.past import Past
@@ -13,6 +16,7 @@ from tensafe.static.values import (
     NOTHING_KNOWN,
     TENSOR,
     THING,
+    YES,
     Choice,
     Constant,
     Instance,
@@ -81,7 +85,11 @@ def _of_sequence(past: Past, value: Sequence, place: int) -> Value:
 def _of_memory(m: Machine, value: Memory, place: int) -> Value:
     if value.kind == TENSOR or value.kind == ARRAY:
         item = view_of(value)
+        if value.kind == TENSOR:
+            item.form = parts.of_item(m, value)
         item.spread = False  # an item of one dimension has none, and how many there were is not known
+        if value.grad == YES and value.kind == TENSOR:
+            refused_writes.iterated(m, item, value)
         return item
     return child(m, value, ("item", place))
 
@@ -93,6 +101,8 @@ def view_of(value: Memory) -> Memory:
     view.exact, view.hidden, view.dtype, view.moved = value.exact, value.hidden, value.dtype, value.moved
     view.cuts, view.trail, view.owner, view.spread = value.cuts, value.trail, value.owner, value.spread
     view.data = value.data
+    if value.form is not None:
+        view.form = value.form.carried
     return view
 
 
@@ -125,7 +135,8 @@ def _parameter(m: Machine, state: State, place: object) -> Memory:
     parameter = m.fresh(
         TENSOR if isinstance(state.owner, Layer | Instance) or isinstance(place, int) else THING
     )
-    parameter.grad = 3 if state.kind != "state_dict" else NO
+    frozen = any(is_frozen(m, storage) for storage in state.storages)
+    parameter.grad = YES if state.kind != "state_dict" and not frozen else NO
     parameter.storages = state.storages
     parameter.leaf = True
     parameter.trail = state.trail

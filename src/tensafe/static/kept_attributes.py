@@ -32,6 +32,8 @@ class Kept:
 
 def look(m: Machine, cls: Class) -> None:
     """Ask about every attribute that keeps a live state and is loaded back into the same model."""
+    if not any(m.source.holds(cls.node, word) for word in ("state_dict(", "named_parameters(")):
+        return
     kept = [one for method in cls.methods.values() for one in _kept_in(method)]
     kept = [one for one in kept if _MODEL.search(one.model) and "optim" not in one.model.lower()]
     changed = {name for method in cls.methods.values() for name in _changed_in(method)}

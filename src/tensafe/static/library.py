@@ -13,21 +13,30 @@ from tensafe.static import (
     modules,
     operations,
     rebuilt,
+    standard,
     training,
 )
+from tensafe.static.aliasing import layers, overlaps, repeats, savers, ties, workers
 from tensafe.static.arguments import Arguments
 from tensafe.static.calls import dispatch
 from tensafe.static.copies import copy_of
+from tensafe.static.costs import fresh_copies, saved_parts, shapes
+from tensafe.static.graphs import deep_copies, finished, keeping, to_arrays
+from tensafe.static.iteration import rounds
 from tensafe.static.machine import Machine
 from tensafe.static.tensor_methods import extreme, finish
 from tensafe.static.unknowns import unknown
 from tensafe.static.values import (
+    LIKELY,
     NO,
+    NOTHING_KNOWN,
     POINTER,
     TENSOR,
     THING,
     YES,
     Constant,
+    Function,
+    Instance,
     Library,
     Memory,
     Sequence,
@@ -39,6 +48,13 @@ _MADE = words(
     zeros ones rand randn empty full eye arange linspace logspace zeros_like ones_like rand_like
     randn_like empty_like full_like normal bernoulli randint randperm poisson randint_like tril_indices
     triu_indices
+    """
+)
+# Not in the table: one result, with a gradient for each argument.
+_COMPUTED = words(
+    """
+    cholesky cholesky_solve inv inverse pinv det logdet cosine_similarity pairwise_distance pad index_add
+    scatter diag addcdiv matrix_exp multi_dot vector_norm matrix_norm triplet_margin_loss
     """
 )
 _INTEGERS = words("arange randint randperm tril_indices triu_indices randint_like")
@@ -60,9 +76,14 @@ def call(m: Machine, path: str, given: Arguments, node: ast.Call) -> Value:
     if top == "torch":
         return of_torch(m, path, given, node)
     if top == "numpy":
+        to_arrays.given(m, path.rpartition(".")[2], path, given, node)
         return arrays.function(m, path.rpartition(".")[2], path, given, node)
     if top == "builtins":
+        if path == "builtins.open":
+            return deep_copies.made(m, path, node) or NOTHING_KNOWN
         return builtin_functions.call(m, path.rpartition(".")[2], given, node)
+    if path == "copy.deepcopy" or path in saved_parts.SAVERS:
+        saved_parts.saved(m, path, given, node)
     if path in ("copy.deepcopy", "copy.copy"):
         return copy_of(m, given, node, deep=path.endswith("deepcopy"))
     if top == "ctypes":
@@ -73,13 +94,30 @@ def call(m: Machine, path: str, given: Arguments, node: ast.Call) -> Value:
 def foreign(m: Machine, path: str, given: Arguments, node: ast.Call) -> Value:
     """A library that is neither torch nor NumPy."""
     name = path.rpartition(".")[2]
+    if path.startswith(("matplotlib", *to_arrays.CONVERTING)):
+        to_arrays.given(m, name, path, given, node)
+    uncopyable = deep_copies.made(m, path, node)
+    if uncopyable is not None:
+        return savers.thread(m, path, given, uncopyable)
+    operated = standard.call(m, path, given, node)
+    if operated is not None:
+        return operated
     if path in ("functools.partial",) and given.positional:
         return given.positional[0]
-    if path in ("collections.OrderedDict", "itertools.chain"):
-        return builtin_functions.call(m, "dict" if name == "OrderedDict" else "list", given, node)
+    if path == "collections.defaultdict":
+        return keeping.default_dict(given)
+    if path == "itertools.repeat" and len(given.positional) > 1:
+        return Sequence([], repeats.repeated(m, given.positional[0], node))
+    if path == "itertools.chain" and len(given.positional) > 1:
+        return Sequence([item for one in given.positional for item in rounds(m, one)])
+    if path in ("collections.OrderedDict", "collections.deque", "itertools.chain"):
+        made = builtin_functions.call(m, "dict" if name == "OrderedDict" else "list", given, node)
+        if type(made) is Sequence and given.get(1, "maxlen") is not None:
+            made.kind = finished.BOUNDED
+        return made
     if name[:1].isupper() and m.frame.owner is not None and m.frame.label.endswith("__init__"):
         return modules.foreign_layer(m, name, given)
-    return unknown(m, given, name)
+    return savers.thread(m, path, given, unknown(m, given, name))
 
 
 def _pointer(m: Machine, given: Arguments) -> Value:
@@ -92,10 +130,12 @@ def _pointer(m: Machine, given: Arguments) -> Value:
 def of_torch(m: Machine, path: str, given: Arguments, node: ast.Call) -> Value:
     name = path.rpartition(".")[2]
     if path.startswith("torch.optim.") and name[:1].isupper() and "lr_scheduler" not in path:
-        return training.make_optimizer(m, name, given)
+        optimizer = training.make_optimizer(m, name, given)
+        ties.optimizer_made(m, optimizer, node)
+        return optimizer
     if path.startswith("torch.nn.init."):
         return _initialise(m, name, given, node)
-    if path.startswith("torch.nn.") and name[:1].isupper():
+    if path.startswith("torch.nn.") and (name[:1].isupper() or name == "weight_norm"):
         return _of_nn(m, path, name, given, node)
     special = _SPECIAL.get(path) or _SPECIAL.get(name)
     if special is not None:
@@ -107,17 +147,35 @@ def of_torch(m: Machine, path: str, given: Arguments, node: ast.Call) -> Value:
 
 def _of_nn(m: Machine, path: str, name: str, given: Arguments, node: ast.Call) -> Value:
     if name in ("Parameter", "Buffer"):
-        return _parameter(m, given)
+        if given.flag("requires_grad", 1) is not False:
+            overlaps.held_by_module(m, given.get(0, "data"), "Optimizer.step", node)
+        made = _parameter(m, given) if name == "Parameter" else m.fresh(TENSOR)
+        ties.parameter_made(m, made, given.get(0, "data"), node)
+        return made
     if path.startswith("torch.nn.utils"):
+        if path == "torch.nn.utils.weight_norm":
+            return deep_copies.weight_normed(m, given, node)
         return unknown(m, given, name)
-    return modules.make_layer(m, name, given)
+    layer = modules.make_layer(m, name, given)
+    tied = given.keywords.get("_weight")
+    if type(tied) is Memory and tied.leaf:
+        ties.weight_tied(m, tied, node)
+        layer.attributes["weight"] = tied
+    if m.books.repeats:
+        repeats.all_adopted(m, [*layer.children, *given.positional, given.rest], node)
+    if layer.inplace:
+        m.books.inplace_layers[layer.storage] = layers.told(m, node)
+    return layer
 
 
 def _parameter(m: Machine, given: Arguments) -> Memory:
     made = m.fresh(TENSOR)
     made.grad, made.leaf = YES, True
-    if given.flag("requires_grad", 1) is False:
-        made.grad = NO
+    told = given.get(1, "requires_grad")
+    if told is not None:
+        made.grad = NO if given.flag("requires_grad", 1) is False else LIKELY
+    if given.flag("requires_grad", 1) is True:
+        made.grad = YES
     return made
 
 
@@ -141,6 +199,7 @@ def _made(m: Machine, name: str, given: Arguments) -> Memory:
     elif name in _INTEGERS:
         made.dtype, made.spread = Dtype.INTEGER, name not in _SIZED or _has_dimensions(given)
     made.data = made.grad == NO
+    made.form = shapes.of_sizes(name, given.positional)
     return made
 
 
@@ -162,7 +221,7 @@ def _operation(m: Machine, name: str, given: Arguments, node: ast.Call) -> Value
     if base is not None and tensors and type(operands[0]) is Memory:
         operands[0].kind = TENSOR
         return operations.in_place(m, base, operands[0], operands[1:], node)
-    op = OPS.get(name)
+    op = OPS.get(name) or (Op(name) if name in _COMPUTED else None)
     if op is None or not tensors:
         return _write_out(m, given, node, name) or unknown(m, given, name)
     for tensor in tensors[: 1 if op.dtype is not Dtype.UNKNOWN else 2]:
@@ -249,7 +308,40 @@ def _embedding(m: Machine, given: Arguments, node: ast.Call) -> Value:
     return operations.compute(m, Op("embedding"), [weight], [weight], node)
 
 
+def _padded(m: Machine, given: Arguments, node: ast.Call) -> Value:
+    """`pad_sequence(tensors)`: a new tensor, whatever is known of the others."""
+    made = unknown(m, given, "pad_sequence")
+    made.kind = TENSOR
+    return made
+
+
+def _save(m: Machine, given: Arguments, node: ast.Call) -> Value:
+    saved_parts.saved(m, "torch.save", given, node)
+    return unknown(m, given, "save")
+
+
+def _loader(m: Machine, given: Arguments, node: ast.Call) -> Value:
+    """A `DataLoader`: its batches are what the program's own collate function makes of items."""
+    collate = given.keywords.get("collate_fn")
+    loader = unknown(m, given, "DataLoader")
+    if isinstance(collate, Function | Instance):
+        batch = dispatch(m, collate, Arguments([Sequence([], m.thing())]), node)
+        loader.children = {("item", 0): batch, ("item", 1): batch}
+    workers.loader(m, given, node, loader)
+    return loader
+
+
+def _clone(m: Machine, given: Arguments, node: ast.Call) -> Value:
+    source = given.get(0, "input")
+    if type(source) is Memory and node.args:
+        fresh_copies.copied(m, "torch.clone", source, node.args[0], node)
+    return _operation(m, "clone", given, node)
+
+
 _SPECIAL = {
+    "torch.save": _save,
+    "torch.utils.data.DataLoader": _loader,
+    "torch.clone": _clone,
     "torch.tensor": rebuilt.tensor,
     "torch.Tensor": rebuilt.tensor,
     "torch.FloatTensor": rebuilt.tensor,
@@ -264,6 +356,7 @@ _SPECIAL = {
     "torch.autograd.backward": _autograd_backward,
     "torch.utils.checkpoint.checkpoint": _checkpoint,
     "torch.nn.functional.embedding": _embedding,
+    "torch.nn.utils.rnn.pad_sequence": _padded,
     "torch.equal": builtin_functions.compared_call,
     "torch.allclose": builtin_functions.compared_call,
     "torch.dist": builtin_functions.compared_call,

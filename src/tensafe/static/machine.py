@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from tensafe.facts import Call, Certainty, History, Kind, Moment, StorageId
+from tensafe.facts import Call, Certainty, History, Kind, Moment, Site, StorageId
 from tensafe.facts import Value as Fact
+from tensafe.static.aliasing.books import Books
 from tensafe.static.cuts import SecondOrder
 from tensafe.static.evaluation import is_evaluation
+from tensafe.static.graphs.finished import Finished
+from tensafe.static.graphs.known import Known
+from tensafe.static.graphs.leaks import Sent
 from tensafe.static.hazards import Hazards
 from tensafe.static.past import OneWrite, Past
 from tensafe.static.past import moment as make_moment
@@ -28,6 +32,9 @@ from tensafe.static.values import (
     Value,
 )
 
+if TYPE_CHECKING:
+    from tensafe.static.costs.repeated_copies import Repeated
+
 Ask = Callable[[Call, History], None]
 Journal = list[tuple[Scope, str, Value | None]]
 DEEPEST = 9
@@ -35,6 +42,33 @@ DEEPEST = 9
 
 class OutOfBudget(Exception):
     """The root being interpreted is not worth more time."""
+
+
+class Arm:
+    """One way through a condition: while it is entered, a machine notes its path and what it binds.
+
+    A class, as branches are many and a generator costs three times as much.
+    """
+
+    __slots__ = ("journal", "machine", "outer_journal", "outer_path", "step")
+
+    def __init__(self, machine: Machine, key: object, taken: int) -> None:
+        self.machine = machine
+        self.step = (key, taken)
+        self.journal: Journal = []
+
+    def __enter__(self) -> Journal:
+        machine = self.machine
+        self.outer_path, self.outer_journal = machine.path, machine.journal
+        machine.path = (*machine.path, self.step)
+        machine.journal = self.journal
+        return self.journal
+
+    def __exit__(self, *error: object) -> None:
+        machine, outer = self.machine, self.outer_journal
+        machine.path, machine.journal = self.outer_path, outer
+        if outer is not None:
+            outer.extend(self.journal)
 
 
 class Machine:
@@ -46,6 +80,10 @@ class Machine:
         self.ask = ask
         self.past = Past()
         self.hazards = Hazards(self)
+        self.books = Books()
+        self.graphs = Known()
+        self.finished = Finished()
+        self.sent: list[Sent] = []
         self.frame = Frame(source, {}, (), "")
         self.grad_on = True
         self.path: Path = ()
@@ -62,6 +100,8 @@ class Machine:
         self.backwards: list[Memory] = []  # the losses of this root, in order
         self.second_order: list[SecondOrder] = []
         self.statement: ast.stmt | None = None
+        self.round_began = 0  # the newest storage when the loop at work began its round
+        self.repeated: list[Repeated] = []
 
     # Names
 
@@ -83,19 +123,9 @@ class Machine:
 
     # Branches
 
-    @contextmanager
-    def arm(self, key: object, taken: int) -> Iterator[Journal]:
+    def arm(self, key: object, taken: int) -> Arm:
         """Interpret on the path where the condition `key` took this arm; yields the names bound meanwhile."""
-        outer_path, outer_journal = self.path, self.journal
-        journal: Journal = []
-        self.path = (*outer_path, (key, taken))
-        self.journal = journal
-        try:
-            yield journal
-        finally:
-            self.path, self.journal = outer_path, outer_journal
-            if outer_journal is not None:
-                outer_journal.extend(journal)
+        return Arm(self, key, taken)
 
     # Memory
 
@@ -123,10 +153,15 @@ class Machine:
         values: dict[str, Fact],
         write: Moment | None = None,
         certainty: Certainty = Certainty.MAY,
+        note: str = "",
     ) -> None:
         """Ask the rules."""
         site = frame.source.site(node, frame.label) if node is not None else None
-        self.ask(Call(kind, op, site, self.past.tick(), values, certainty), OneWrite(write))
+        self.ask(Call(kind, op, site, self.past.tick(), values, certainty, note), OneWrite(write))
+
+    def ask_at(self, site: Site, kind: Kind, op: str, values: dict[str, Fact], note: str) -> None:
+        """Ask the rules about a place that is known as such."""
+        self.ask(Call(kind, op, site, self.past.tick(), values, Certainty.MAY, note), OneWrite(None))
 
     def ask_kept(self, kind: Kind, node: ast.AST, kept: State | Memory, write: Moment, op: str) -> None:
         """A live reference is used as if it were a copy; a step is told from where it was kept."""

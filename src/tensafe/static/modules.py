@@ -6,10 +6,14 @@ import ast
 
 from tensafe.ops import LAYERS, Dtype, LayerOp, Op, Saves, words
 from tensafe.static import autograd_functions, definitions, operations, training
+from tensafe.static.aliasing import hooks, overlaps, repeats, ties
 from tensafe.static.arguments import Arguments
 from tensafe.static.attributes import of_layer
 from tensafe.static.calls import dispatch
 from tensafe.static.containers import flattened
+from tensafe.static.costs import recurrent, shapes
+from tensafe.static.graphs import known, leaks, refused_writes
+from tensafe.static.hazards import memories
 from tensafe.static.invocation import invoke
 from tensafe.static.machine import Machine
 from tensafe.static.unknowns import unknown
@@ -39,6 +43,7 @@ _KNOWN_PARAMETERS = words(
     TransformerDecoder Transformer Bilinear LSTMCell GRUCell RNNCell
     """
 )
+_SEVERAL = words("LSTM GRU RNN MultiheadAttention LSTMCell")  # those that give a tuple
 
 
 def make_layer(m: Machine, name: str, given: Arguments) -> Layer:
@@ -105,7 +110,8 @@ def run_instance(m: Machine, instance: Instance, given: Arguments, node: ast.Cal
         if found:
             cls, body = found
             function = Function(body, cls.source, (cls.scope,), instance, cls)
-            return invoke(m, function, given.positional, given.keywords, node, given.rest)
+            result = invoke(m, function, given.positional, given.keywords, node, given.rest)
+            return leaks.called(m, result, instance.cls.node.name, node)
     if instance.cls.kind == "module":
         inner = instance.attributes.get("*")
         if type(inner) is Layer:
@@ -125,6 +131,19 @@ def module_result(m: Machine, given: Arguments) -> Value:
 
 def run_layer(m: Machine, layer: Layer, given: Arguments, node: ast.Call) -> Value:
     """`layer(...)`."""
+    hook = m.graphs.hooked.get(layer.storage) if m.graphs.hooked else None
+    if hook is not None and given.positional:
+        given.positional[0] = refused_writes.behind_hook(m, given.positional[0], hook)
+    result = _run_layer(m, layer, given, node)
+    for one in memories(result):
+        if one.made is None and one.base is None and not one.leaf:
+            one.made = known.here(m, layer.name, node)
+    if m.books.hooked:
+        hooks.ran(m, layer.storage, result)
+    return refused_writes.behind_hook(m, result, hook) if hook is not None else result
+
+
+def _run_layer(m: Machine, layer: Layer, given: Arguments, node: ast.Call) -> Value:
     if layer.name == "Identity":
         return given.positional[0] if given.positional else NOTHING_KNOWN
     if layer.name == "Sequential":
@@ -135,7 +154,10 @@ def run_layer(m: Machine, layer: Layer, given: Arguments, node: ast.Call) -> Val
     operands = given.positional or list(given.keywords.values())
     tensors = operations.tensors_of(operands)
     if layer.op is None or not tensors:
-        return _unknown_layer(m, layer, tensors)
+        result = _unknown_layer(m, layer, tensors)
+        if layer.name in recurrent.LAYERS:
+            recurrent.lay_out(m, layer, result, node)
+        return result
     for tensor in tensors[:2]:
         tensor.kind = TENSOR if tensor.kind == THING else tensor.kind
     return _known_layer(m, layer, layer.op, operands, tensors, node)
@@ -144,9 +166,21 @@ def run_layer(m: Machine, layer: Layer, given: Arguments, node: ast.Call) -> Val
 def _unknown_layer(m: Machine, layer: Layer, tensors: list[Memory]) -> Value:
     own = YES if layer.name in _KNOWN_PARAMETERS else LIKELY
     grad = max([own, *(tensor.grad for tensor in tensors)])
-    result = m.fresh(TENSOR if layer.name in _KNOWN_PARAMETERS else THING, grad, tuple(tensors))
-    result.cuts = operations.cuts_of(list(tensors))
-    return result
+    kind = TENSOR if layer.name in _KNOWN_PARAMETERS else THING
+    cuts = operations.cuts_of(list(tensors))
+    weight = (of_weight(m, layer),) if kind == TENSOR else ()
+
+    def result(*parents: Memory) -> Memory:
+        made = m.fresh(kind, grad, parents)
+        made.cuts = cuts
+        return made
+
+    first = result(*tensors, *weight)
+    if layer.name not in _SEVERAL:
+        return first
+    if layer.name == "LSTM":  # all of them come from one node of the graph
+        return Sequence([first, Sequence([result(first), result(first)], None, "tuple")], None, "tuple")
+    return Sequence([first, result(first)], None, "tuple")
 
 
 def _known_layer(
@@ -154,7 +188,10 @@ def _known_layer(
 ) -> Value:
     first = operands[0]
     if layer.inplace and type(first) is Memory:
-        return operations.in_place(m, known.op, first, operands[1:], node)
+        m.books.inplace = m.books.inplace_layers.get(layer.storage)
+        written = operations.in_place(m, known.op, first, operands[1:], node)
+        m.books.inplace = None
+        return written
     if known.owns_parameters:
         return _with_parameters(m, layer, known.op, operands, tensors, node)
     return operations.compute(m, known.op, operands, tensors, node)
@@ -171,6 +208,7 @@ def _with_parameters(
     grad = max(weight.grad, tensors[0].grad if op.name != "embedding" else NO)
     result = m.fresh(TENSOR, grad, (*tensors, weight))
     result.dtype = Dtype.FLOAT
+    result.form = shapes.of_result(m, op.name, operands, tensors)
     result.cuts = operations.cuts_of(list(operands))
     if result.grad >= LIKELY and op.saves is not Saves.NOTHING:
         kept = [tensors[0]] if weight.grad >= LIKELY or op.saves is Saves.INPUT else []
@@ -205,15 +243,33 @@ def call_method(m: Machine, receiver: Layer | Instance, name: str, given: Argume
         "share_memory",
         "bfloat16",
     ):
+        ties.converted(m, receiver, name, given.all, node)
         return receiver
     if name == "requires_grad_":
-        if given.flag("requires_grad", 0) is False:
+        if given.all and given.flag("requires_grad", 0) is not True:
+            known.freeze(m, receiver)
             freeze(receiver)
+        else:
+            known.thaw(m, receiver)
         return receiver
     if type(receiver) is Instance and name in ("register_buffer", "register_parameter"):
+        if name == "register_buffer" and given.flag("persistent", 2) is not False:
+            overlaps.held_by_module(m, given.get(1, "tensor"), "Module.load_state_dict", node)
         return _register(m, receiver, name, given)
+    if name == "zero_grad":
+        leaks.zeroed(m, (receiver.storage,))
+        return NOTHING_KNOWN
+    if name == "register_forward_hook":
+        hooks.registered(m, receiver.storage, given)
+    if name == "get_submodule" and type(receiver) is Layer:
+        return hooks.submodule(receiver, given) or unknown(m, given, name)
+    if name in ("register_full_backward_hook", "register_full_backward_pre_hook"):
+        return refused_writes.hook(m, receiver.storage, name, node)
     if name in ("modules", "children", "named_modules", "named_children"):
         return _modules(m, receiver, name)
+    if name == "append" and given.positional:
+        repeats.appended(m, given.positional[0], node)
+        repeats.adopted(m, given.positional[0], node)
     if name in ("append", "extend", "insert", "add_module", "register_module"):
         return _append(m, receiver, given)
     if name == "forward":
@@ -245,6 +301,8 @@ def _register(m: Machine, receiver: Instance, name: str, given: Arguments) -> Va
         m.bind(receiver.attributes, key.value, value)
         if type(value) is Memory:
             m.past.put_inside(value.storages[0], receiver.storage)
+            if name == "register_buffer":
+                m.books.buffers.add(value.storages[0])
     return NOTHING_KNOWN
 
 

@@ -7,6 +7,9 @@ import ast
 from tensafe.facts import Moment
 from tensafe.ops import OPS, OUTPUT_KEPT_IN_PLACE, Dtype, Gives, Op, Saves, words
 from tensafe.static import snapshots
+from tensafe.static.aliasing import looks, repeats
+from tensafe.static.costs import repeated_copies, shapes
+from tensafe.static.graphs import refused_writes
 from tensafe.static.iteration import view_of
 from tensafe.static.machine import Machine
 from tensafe.static.values import (
@@ -16,6 +19,7 @@ from tensafe.static.values import (
     NOTHING_KNOWN,
     TENSOR,
     THING,
+    YES,
     Choice,
     Constant,
     Cut,
@@ -47,6 +51,7 @@ _KEEPS_DIMENSIONS = words(
     eq ne lt le gt ge isin bool nonzero argwhere topk
     """
 )
+_SEVERAL = words("split chunk unbind tensor_split split_with_sizes hsplit vsplit dsplit")
 _NAMES = {
     "exp": "ExpBackward0",
     "linear": "AddmmBackward0",
@@ -60,6 +65,10 @@ def grad_name(op: str) -> str:
 
 def operator(m: Machine, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Value:
     """`left op right`."""
+    if isinstance(op, ast.Mult) and (type(left) is Sequence or type(right) is Sequence):
+        made = _sequences(op, left, right)
+        repeats.multiplied(m, made, right if type(left) is Sequence else left, node)
+        return made
     if type(left) is Choice or type(right) is Choice:
         left = left.options[0] if type(left) is Choice else left
         right = right.options[0] if type(right) is Choice else right
@@ -146,13 +155,19 @@ def kind_of(tensors: list[Memory]) -> str:
 def compute(m: Machine, op: Op, operands: list[Value], tensors: list[Memory], node: ast.AST) -> Memory:
     """The result of an operation, and what it keeps of its tensors."""
     if op.gives is not Gives.FRESH and type(operands[0]) is Memory:
-        return _shared(m, op, operands[0])
+        view = _shared(m, op, operands[0], node)
+        view.form = shapes.of_view(m, op.name, operands, node)
+        if op.gives is Gives.EITHER and operands[0].form is not None:
+            repeated_copies.copied(m, op.name, operands[0], view, node)
+        return view
     grad = max(tensor.grad for tensor in tensors) if op.differentiable else NO
     result = m.fresh(kind_of(tensors), grad, tuple(tensors) if op.differentiable else ())
     result.dtype = op.dtype if op.dtype is not Dtype.UNKNOWN else _dtype(tensors)
     result.cuts = cuts_of(operands)
     result.spread = op.name in _KEEPS_DIMENSIONS and any(tensor.spread for tensor in tensors)
     result.data = all(tensor.data and tensor.grad == NO for tensor in tensors)
+    result.made = (op.name, node, m.frame.source, m.frame.label)
+    result.form = shapes.of_result(m, op.name, operands, tensors)
     if result.dtype in (Dtype.BOOL, Dtype.INTEGER):
         result.grad = NO
     if op.saves is not Saves.NOTHING and result.grad >= LIKELY and result.kind == TENSOR:
@@ -165,14 +180,18 @@ def _dtype(tensors: list[Memory]) -> Dtype:
     return dtypes.pop() if len(dtypes) == 1 else Dtype.UNKNOWN
 
 
-def _shared(m: Machine, op: Op, source: Memory) -> Memory:
+def _shared(m: Machine, op: Op, source: Memory, node: ast.AST) -> Memory:
     view = view_of(source)
     view.spread = False
     if op.gives is Gives.EITHER:
         view.exact = False
         view.storages = (*source.storages, m.past.storage())
+    if not m.grad_on and op.gives is not Gives.EITHER:
+        refused_writes.viewed(m, view, source, node)
     if not op.differentiable or not m.grad_on:
         view.grad = NO
+    elif view.grad == YES and op.name in _SEVERAL:
+        refused_writes.mark(m, view, node, refused_writes.SEVERAL, op.name)
     return view
 
 
@@ -213,7 +232,9 @@ def write(m: Machine, target: Memory, op: str, node: ast.AST, added: tuple[Value
     tensors = tuple(value for value in added if type(value) is Memory and value is not target)
     if m.unseen_write is not None and (target.kind != TENSOR or _writes_out(node)):
         m.unseen_write(node, m.frame, target)
-    return m.hazards.write(target, op, node, tensors)
+    moment = m.hazards.write(target, op, node, tensors)
+    looks.written(m, target, op, node, moment)
+    return moment
 
 
 def _writes_out(node: ast.AST) -> bool:

@@ -26,14 +26,23 @@ class Project:
         self.folder = Path(path).parent
         self.sources: dict[Path, Source | None] = {}
         self.scopes: dict[str, Scope] = {}  # by path of the source
+        self.consulted: set[str] = set()  # files that were read, or whose absence was noticed
+        self._known: dict[tuple[str, int, str], Source | None] = {}
 
     def source_of(self, module: str, level: int, importer: Source) -> Source | None:
         """The parsed file of a module, or None when it is not in the project, too large, or one too many."""
+        question = (module, level, importer.path)
+        if question not in self._known:
+            self._known[question] = self._find(module, level, importer)
+        return self._known[question]
+
+    def _find(self, module: str, level: int, importer: Source) -> Source | None:
         for candidate in self._candidates(module, level, Path(importer.path)):
             if candidate in self.sources:
                 return self.sources[candidate]
             if len(self.sources) >= MOST_FILES:
                 return None
+            self.consulted.add(str(candidate))
             if candidate.is_file():
                 self.sources[candidate] = _source(candidate)
                 return self.sources[candidate]
@@ -48,6 +57,7 @@ class Project:
             top = importer.parent
             while (top / "__init__.py").is_file() and top.parent != top:
                 top = top.parent
+            self.consulted.add(str(top / "__init__.py"))
             folders.append(top)
         found = []
         for folder in folders:

@@ -7,6 +7,8 @@ import ast
 from tensafe.facts import Kind
 from tensafe.ops import Dtype
 from tensafe.static.arguments import Arguments
+from tensafe.static.costs import fresh_copies
+from tensafe.static.forms import CONTIGUOUS, Form
 from tensafe.static.iteration import view_of
 from tensafe.static.machine import Machine
 from tensafe.static.operations import cuts_of, tensors_of
@@ -41,6 +43,9 @@ def tensor(m: Machine, given: Arguments, node: ast.Call) -> Value:
         if cut is not None:
             made.cuts = (Cut(m.moment(Kind.CUT, "torch.tensor", node), cut.source, rebuilt=True), *old)[:4]
     made.data = not wants_grad
+    made.form = Form(CONTIGUOUS)
+    if type(data) is Memory and node.args:
+        fresh_copies.copied(m, "torch.tensor", data, node.args[0], node)
     if wants_grad:
         made.grad, made.leaf = YES, True
     _type(made, data, given)
@@ -90,8 +95,12 @@ def as_tensor(m: Machine, given: Arguments, node: ast.Call) -> Value:
     if type(data) is not Memory:
         return tensor(m, given, node)
     view = view_of(data)
-    view.kind = TENSOR if data.kind != THING else THING
+    view.kind = TENSOR
     view.hidden = False
+    if data.kind != TENSOR:
+        note = "dtype" if "dtype" in given.keywords else ""
+        imported = m.moment(Kind.EXPORTED, "torch.as_tensor", node, note=note)
+        m.books.imported.setdefault(data.storages[0], imported)
     view.exact = data.exact and data.kind == ARRAY and "dtype" not in given.keywords
     return view
 
@@ -107,5 +116,7 @@ def from_numpy(m: Machine, given: Arguments, node: ast.Call) -> Value:
     view.kind, view.hidden, view.base = TENSOR, False, None
     view.grad = data.grad if data.grad < LIKELY else 0
     view.parents = ()
-    view.trail = (*data.trail, m.moment(Kind.EXPORTED, "torch.from_numpy", node))
+    imported = m.moment(Kind.EXPORTED, "torch.from_numpy", node)
+    view.trail = (*data.trail, imported)
+    m.books.imported.setdefault(data.storages[0], imported)
     return view

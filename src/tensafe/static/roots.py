@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterator
 
 from tensafe.static import cuts, definitions, kept_attributes, modules
+from tensafe.static.aliasing import savers
 from tensafe.static.arguments import Arguments
+from tensafe.static.costs import repeated_copies
+from tensafe.static.graphs import finished, leaks, never_reached
 from tensafe.static.hazards import memories
 from tensafe.static.invocation import bind_parameters
 from tensafe.static.machine import Machine, OutOfBudget
@@ -28,6 +31,7 @@ BUDGET_OF_FUNCTION = 3_000
 # What a module returns goes into the loss; so does what a loss function returns.
 _TRUSTED = re.compile(r"^_?forward(_|$)|_forward$|^(training|shared)_step$|^__call__$|loss|^forward")
 _UNTRUSTED = re.compile(r"inference|generat|predict|eval|sample|test")
+_SAYS = ("only for inference", "for inference only", "inference only")  # in a comment, or in the docstring
 _DATA = re.compile(
     r"mask|ids?$|idx|ind(ex|ices)|label|target|len|size|shape|num|pos|box|coord|step|time|dim|scale|eps|mode|flag|"
     r"image|img|config|cfg|name|kwargs|args|device|dtype|meta|batch|cache|state|weight|gt|anchor|"
@@ -40,7 +44,9 @@ def run(m: Machine) -> None:
     scope: dict[str, Value] = {}
     m.frame = Frame(m.source, scope, (), "")
     definitions.declare(m, m.source.tree.body)
+    m.graphs.begin(from_top=True, first_storage=0)
     _attempt(m, BUDGET_OF_MODULE, lambda: m.block(m.source.tree.body))
+    m.graphs.begin(from_top=False, first_storage=0)
     for function, cls in functions(m, m.source.tree.body, scope):
         if m.source.has_trigger(function) or (cls is not None and _may_write(m, function, cls)):
             _attempt(m, BUDGET_OF_FUNCTION, _start(m, function, cls, scope))
@@ -78,11 +84,18 @@ def _attempt(m: Machine, budget: int, act: object) -> None:
     m.past.saves.clear()
     m.second_order.clear()
     m.backwards.clear()
+    m.finished.begin()
+    m.sent.clear()
+    m.repeated.clear()
     frame = m.frame
     assert callable(act)
     try:
         act()
         cuts.finish(m)
+        savers.settle(m)
+        finished.finish(m)
+        never_reached.finish(m)
+        repeated_copies.finish(m)
     except (OutOfBudget, RecursionError):
         m.gave_up += 1
     finally:
@@ -104,7 +117,8 @@ def _root(
     function = Function(node, m.source, (scope,), receiver, cls)
     frame = Frame(m.source, {}, (scope,), label)
     frame.owner, frame.self_value = cls, receiver
-    frame.trusted = _is_trusted(node, cls)
+    frame.node = node
+    frame.trusted = _is_trusted(node, cls) and not any(m.source.holds(node, words) for words in _SAYS)
     for decorator in node.decorator_list:
         switched = grad_mode(m, decorator)
         m.grad_on = m.grad_on if switched is None else switched
@@ -114,10 +128,13 @@ def _root(
     _mark_parameters(frame, node)
     m.frame = frame
     m.journal = []
+    m.graphs.begin(from_top=False, first_storage=m.past.newest)
     m.block(node.body)
     for value in frame.returns:
         for memory in memories(value):
             cuts.used(m, memory)
+            if "loss" in node.name.lower():
+                leaks.looked_at(m, memory, None)
     _take_back(m)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import bisect
+import functools
 import re
+from collections.abc import Iterable, Iterator
 
 from tensafe.facts import Site
 
@@ -26,10 +28,29 @@ _TRIGGERS = tuple(
         r"parameters\(\)\s*[)\]}]",
         r"\.tensor\(",
         r"backward\(",
+        r"\.numpy\(",
+        r"(?:gamma|GAMMA|discount)\s*\*(?!\*)",
         r"checkpoint\(",
         r"create_graph",
+        r"\.clone\(",
+        r"\.copy\(\)(?<=[\])]\.copy\(\))",
+        r"\btorch\.save\(",
+        r"pickle\.dumps?\(",
+        r"deepcopy\(",
+        r"fromkeys\(",
+        r"num_workers",
+        r"\.submit\(",
+        r"Thread\(",
+        r"Parameter\([^\n]*expand",
+        r"register_buffer\([^\n]*expand",
+        r"\)\]\s*\*",
+        r"(?:ModuleList|Sequential)\([^\n]*(?:\]\s*\*|\[\w+ for )",
+        r"\.append\((?=[^\n]*\[[^\]\n]*(?:-1|:)[^\]\n]*\])",
     )
 )
+_VIEW = re.compile(r"\.view\(")
+_ORDER = re.compile(r"\.(permute|transpose|swapaxes|movedim|expand|t)\(|\.m?T\b|channels_last|batch_first")
+_NEAR = 600  # characters in which a view follows the call that changes the order
 _RELEVANT = re.compile(r"\b(torch|numpy|state_dict)\b")
 
 
@@ -45,14 +66,33 @@ class Source:
         self.path = path
         self.text = text
         self.tree = ast.parse(text, filename=path)
-        self.triggers = _lines_of(text, *_TRIGGERS)
+        self.triggers = _lines_of(text, *_TRIGGERS, more=_views_after_an_order(text))
         self._lines: list[str] | None = None
+        self._lines_with: dict[str, list[int]] = {}
         self._ascii = text.isascii()
 
     def has_trigger(self, node: ast.stmt) -> bool:
         """Whether something inside this statement can start a finding."""
         first = bisect.bisect_left(self.triggers, node.lineno)
         return first < len(self.triggers) and self.triggers[first] <= (node.end_lineno or node.lineno)
+
+    def holds(self, node: ast.stmt, word: str) -> bool:
+        """Whether a word stands on one of the lines of this statement."""
+        lines = self._lines_with.get(word)
+        if lines is None:
+            lines = self._lines_with[word] = _lines_of(self.text, re.compile(re.escape(word)))
+        first = bisect.bisect_left(lines, node.lineno)
+        return first < len(lines) and lines[first] <= (node.end_lineno or node.lineno)
+
+    @functools.cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        return {inner: outer for outer in ast.walk(self.tree) for inner in ast.iter_child_nodes(outer)}
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around a node, from the inside out."""
+        while (outer := self._parents.get(node)) is not None:
+            yield outer
+            node = outer
 
     def site(self, node: ast.AST, function: str = "") -> Site:
         """The span of a node; columns count characters from 1."""
@@ -70,9 +110,21 @@ class Source:
         return len(text.encode()[:offset].decode(errors="ignore"))
 
 
-def _lines_of(text: str, *patterns: re.Pattern[str]) -> list[int]:
-    """The lines on which one of the patterns begins."""
+def _views_after_an_order(text: str) -> Iterator[int]:
+    """Where a `view` follows soon on `permute` and the like, with no copy in between."""
+    if not _ORDER.search(text):
+        return
+    for found in _VIEW.finditer(text):
+        before = text[max(found.start() - _NEAR, 0) : found.start()]
+        last = max(before.rfind("contiguous"), before.rfind("reshape"), before.rfind("\n    def "), 0)
+        if _ORDER.search(before, last):
+            yield found.start()
+
+
+def _lines_of(text: str, *patterns: re.Pattern[str], more: Iterable[int] = ()) -> list[int]:
+    """The lines on which one of the patterns begins, and those of `more` places."""
     places = {found.start() for pattern in patterns for found in pattern.finditer(text)}
+    places.update(more)
     if not places:
         return []
     ends = [found.start() for found in _NEWLINE.finditer(text)]

@@ -6,14 +6,15 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from tensafe.static import assignment
+from tensafe.static import assignment, containers
 from tensafe.static.conditions import implied, key_of, truth
 from tensafe.static.discards import dropped
+from tensafe.static.graphs import finished, keeping, refusals
 from tensafe.static.iteration import rounds
 from tensafe.static.joins import join
 from tensafe.static.machine import Journal, Machine
 from tensafe.static.modes import grad_mode
-from tensafe.static.values import NOTHING_KNOWN, Path, State, Value
+from tensafe.static.values import NOTHING_KNOWN, Path, Sequence, State, Value
 
 
 def expression(m: Machine, node: ast.Expr) -> None:
@@ -42,11 +43,15 @@ def delete(m: Machine, node: ast.Delete) -> None:
             owner = m.eval(target.value)
             if type(owner) is State:
                 owner.trail = ()
+            elif type(owner) is Sequence:
+                containers.emptied(owner)
 
 
 def returns(m: Machine, node: ast.Return) -> bool:
     if node.value is not None:
         value = m.eval(node.value)
+        if type(value) is Sequence:
+            keeping.returned(m, value, node)
         m.frame.returns.append(value)
         if m.frame.trusted:
             m.hazards.used(value, node, backward=False)
@@ -88,15 +93,20 @@ def two_arms(
     known_else: Path = (),
 ) -> bool:
     """Interpret both arms from the same state and join what they leave."""
+    began = m.past.order
     with m.arm(key, taken) as first:
         m.path = (*m.path, *known_then)
         left_first = bool(one())
-    after_first = _take_back(first)
+    after_first, middle = _take_back(first), m.past.order
     with m.arm(key, not taken) as second:
         m.path = (*m.path, *known_else)
         left_second = bool(other())
+    if m.finished.ended and (left_first or left_second):
+        finished.left(m, began if left_first else middle, m.past.order if left_second else middle)
     if left_first and left_second:
         return True
+    if left_first != left_second:
+        m.finished.guards.add((key, not taken if left_first else taken))
     if left_first:
         m.path = (*m.path, (key, not taken), *known_else)
     elif left_second:
@@ -138,11 +148,15 @@ def _merge(m: Machine, after_first: Changes) -> None:
 
 def loop(m: Machine, node: ast.For | ast.AsyncFor) -> bool:
     values = rounds(m, m.eval(node.iter))
-    path = m.path
-    for value in values:
-        assignment.store(m, node.target, value, node)
-        m.block(node.body)
-        m.path = path
+    path, began = m.path, m.round_began
+    with finished.rounds_of(m) as this:
+        for value in values:
+            m.round_began = m.past.newest
+            finished.next_round(m, this)
+            assignment.store(m, node.target, value, node)
+            m.block(node.body)
+            m.path = path
+    m.round_began = began
     m.block(node.orelse)
     m.path = path
     return False
@@ -150,19 +164,21 @@ def loop(m: Machine, node: ast.For | ast.AsyncFor) -> bool:
 
 def while_loop(m: Machine, node: ast.While) -> bool:
     path = m.path
-    for _ in range(2):
-        known = truth(m, node.test, m.eval(node.test))
-        if known is False:
-            break
-        m.block(node.body)
-        m.path = path
+    with finished.rounds_of(m) as this:
+        for _ in range(2):
+            finished.next_round(m, this)
+            known = truth(m, node.test, m.eval(node.test))
+            if known is False:
+                break
+            m.block(node.body)
+            m.path = path
     m.block(node.orelse)
     m.path = path
     return False
 
 
 def context(m: Machine, node: ast.With | ast.AsyncWith) -> bool:
-    grad_on = m.grad_on
+    grad_on, newest = m.grad_on, m.past.newest
     for item in node.items:
         switched = grad_mode(m, item.context_expr)
         if switched is not None:
@@ -172,14 +188,16 @@ def context(m: Machine, node: ast.With | ast.AsyncWith) -> bool:
         if item.optional_vars is not None:
             assignment.store(m, item.optional_vars, value, node)
     try:
-        return m.block(node.body)
+        with refusals.around(m, node, newest):
+            return m.block(node.body)
     finally:
         m.grad_on = grad_on
 
 
 def attempt(m: Machine, node: ast.Try) -> bool:
     path = m.path
-    left = m.block(node.body)
+    with refusals.expected(m, node):
+        left = m.block(node.body)
     for handler in node.handlers:
         if handler.name:
             m.bind(m.frame.scope, handler.name, NOTHING_KNOWN)

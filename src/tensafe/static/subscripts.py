@@ -6,6 +6,9 @@ import ast
 
 from tensafe.facts import Kind
 from tensafe.ops import Dtype
+from tensafe.static.aliasing import workers
+from tensafe.static.costs import parts
+from tensafe.static.graphs import keeping, refused_writes
 from tensafe.static.indexing import ADVANCED, BASIC, Slice, key_of_index, kind_of_index
 from tensafe.static.iteration import child, item_at, items_of, of_state, view_of
 from tensafe.static.joins import join_all
@@ -17,6 +20,7 @@ from tensafe.static.values import (
     TENSOR,
     Choice,
     Constant,
+    Instance,
     Layer,
     Mapping,
     Memory,
@@ -50,6 +54,8 @@ def load(m: Machine, owner: Value, index: Value, node: ast.Subscript | None) -> 
         return join_all([load(m, option, index, node) for option in owner.options])
     if type(owner) is Layer:
         return _from_layer(owner, index)
+    if type(owner) is Instance and node is not None:
+        return workers.fetch(m, owner, index, node)
     return NOTHING_KNOWN
 
 
@@ -71,6 +77,8 @@ def _from_memory(m: Machine, owner: Memory, index: Value, node: ast.Subscript | 
     if type(index) is Slice or (type(index) is Sequence and index.kind == "tuple" and kind == BASIC):
         view = view_of(owner)
         view.exact = owner.exact and type(index) is not Slice
+        if node is not None and parts.is_of_tensor(node.value):
+            view.form = parts.of_index(m, owner, index, node)
         return view
     return child(m, owner, ("item", key_of_index(index)))
 
@@ -81,6 +89,9 @@ def item_of_tensor(m: Machine, owner: Memory, index: Value, node: ast.Subscript 
     if kind == BASIC:
         view = view_of(owner)
         view.spread = owner.spread and type(index) is Slice
+        if owner.kind == TENSOR:
+            view.form = parts.of_index(m, owner, index, node)
+        refused_writes.viewed(m, view, owner, node)
         return view
     copied = m.fresh(owner.kind, owner.grad, (owner,))
     copied.dtype, copied.cuts = owner.dtype, owner.cuts
@@ -117,6 +128,8 @@ def _sliced(owner: Sequence, index: Slice) -> Sequence:
 def _from_mapping(m: Machine, owner: Mapping, index: Value) -> Value:
     if type(index) is Constant and index.value in owner.items:
         return owner.items[index.value]
+    if owner.factory:
+        return keeping.default_of(owner, index)
     if owner.rest is not None:
         return owner.rest
     return join_all(list(owner.items.values())) if owner.items else NOTHING_KNOWN

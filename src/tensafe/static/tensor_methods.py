@@ -6,10 +6,14 @@ import ast
 
 from tensafe.facts import Kind
 from tensafe.ops import OPS, TENSOR_METHODS, WRITERS, Dtype, Op, Saves, out_of_place, words
-from tensafe.static import arrays, operations, training
+from tensafe.static import arrays, forms, operations, training
+from tensafe.static.aliasing import overlaps
 from tensafe.static.arguments import Arguments
 from tensafe.static.attributes import cut_here, read
 from tensafe.static.calls import dispatch
+from tensafe.static.costs import fresh_copies, refused_views, unwritten_copies
+from tensafe.static.forms import Form
+from tensafe.static.graphs import known, leaks, refused_writes, to_arrays
 from tensafe.static.iteration import child, view_of
 from tensafe.static.machine import Machine
 from tensafe.static.subscripts import load
@@ -22,7 +26,6 @@ from tensafe.static.values import (
     POINTER,
     TENSOR,
     THING,
-    YES,
     Function,
     Memory,
     Scalar,
@@ -51,13 +54,13 @@ def call(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.Ca
         if answer is not None:
             return answer
     if receiver.label == "distribution":
-        return _of_distribution(m, receiver, name, given)
+        return _of_distribution(m, receiver, name, given, node)
     if receiver.kind == ARRAY:
         return arrays.method(m, receiver, name, given, node)
     base = out_of_place(name)
     if base is not None:
         return _in_place(m, base, receiver, given, node)
-    if receiver.kind == THING and name in TENSOR_METHODS:
+    if receiver.kind == THING and (name in TENSOR_METHODS or (name in OPS and leaks.is_given(receiver))):
         receiver.kind = TENSOR
     op = OPS.get(name)
     if receiver.kind == TENSOR and op is not None:
@@ -67,11 +70,12 @@ def call(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.Ca
     return unknown(m, given, name, receiver)
 
 
-def _of_distribution(m: Machine, receiver: Memory, name: str, given: Arguments) -> Value:
+def _of_distribution(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.Call) -> Value:
     recorded = name in ("log_prob", "entropy", "rsample", "cdf")
     tensors = (receiver, *operations.tensors_of(given.all))
     result = m.fresh(TENSOR, receiver.grad if recorded else NO, tensors if recorded else ())
     result.cuts = operations.cuts_of([receiver, *given.all])
+    result.made = known.here(m, name, node)
     return result
 
 
@@ -104,6 +108,8 @@ def of_tensor(m: Machine, op: Op, receiver: Memory, given: Arguments, node: ast.
         return extreme(m, name, receiver, given, node)
     operands = [receiver, *given.all]
     result = operations.compute(m, op, operands, operations.tensors_of(operands), node)
+    if name in overlaps.FOLDING:
+        overlaps.folded(m, name, result, given, node)
     return finish(m, name, result, receiver)
 
 
@@ -140,10 +146,17 @@ def _detach(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast
     receiver.kind = TENSOR if receiver.kind == THING else receiver.kind
     view = view_of(receiver)
     view.base = None
+    view.form = receiver.form
     view.grad, view.parents = NO, ()
+    view.trail = refused_writes.without_marks(view.trail)
     view.leaf = receiver.leaf and receiver.owner is not None
     view.cuts = cut_here(m, receiver, "Tensor.detach", node)
     return view
+
+
+def _detach_in_place(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.Call) -> Value:
+    receiver.grad, receiver.parents, receiver.leaf = NO, (), True
+    return receiver
 
 
 def _item(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.Call) -> Value:
@@ -157,6 +170,7 @@ def _number(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast
 
 
 def _numpy(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.Call) -> Value:
+    to_arrays.converted(m, receiver, node, given)
     moment = m.moment(Kind.EXPORTED, "Tensor.numpy", node)
     array = view_of(receiver)
     array.kind, array.grad, array.parents, array.hidden, array.base = ARRAY, NO, (), True, None
@@ -185,10 +199,7 @@ def _backward(m: Machine, receiver: Memory, name: str, given: Arguments, node: a
 
 def _requires_grad(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.Call) -> Value:
     receiver.kind = TENSOR if receiver.kind == THING else receiver.kind
-    if given.flag("requires_grad", 0) is False:
-        receiver.grad = NO
-    elif receiver.grad < YES and receiver.kind == TENSOR:
-        receiver.grad, receiver.leaf = YES, True
+    known.set_requires_grad(m, receiver, not given.all or given.flag("requires_grad", 0) is True, node)
     return receiver
 
 
@@ -196,7 +207,18 @@ def _clone(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.
     copied = m.fresh(receiver.kind, receiver.grad, (receiver,))
     copied.dtype, copied.cuts, copied.spread = receiver.dtype, receiver.cuts, receiver.spread
     copied.data = receiver.data
+    if receiver.form is not None and receiver.form.layout is not None:
+        copied.form = Form(forms.copied(receiver.form.layout), None, receiver.form.made, receiver.form.frame)
+    if isinstance(node.func, ast.Attribute):
+        fresh_copies.copied(m, "Tensor.clone", receiver, node.func.value, node)
+        unwritten_copies.copied(m, receiver, copied, node)
     return copied
+
+
+def _view(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.Call) -> Value | None:
+    if receiver.form is not None:
+        refused_views.viewed(m, receiver, given, node)
+    return None
 
 
 def _to(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.Call) -> Value | None:
@@ -245,6 +267,7 @@ def _masked(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast
 
 _SPECIAL = {
     "detach": _detach,
+    "detach_": _detach_in_place,
     "item": _item,
     "tolist": _item,
     "size": _item,
@@ -257,6 +280,7 @@ _SPECIAL = {
     "backward": _backward,
     "requires_grad_": _requires_grad,
     "clone": _clone,
+    "view": _view,
     **dict.fromkeys(("to", "cuda", "cpu", "train", "eval", "half", "float", "double"), _to),
     **dict.fromkeys(("parameters", "named_parameters", "state_dict", "load_state_dict"), _parameters),
     "step": _step,

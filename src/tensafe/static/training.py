@@ -7,7 +7,9 @@ import re
 
 from tensafe.facts import Kind
 from tensafe.static import cuts, operations, twins
+from tensafe.static.aliasing import ties
 from tensafe.static.arguments import Arguments
+from tensafe.static.graphs import finished, leaks, never_reached
 from tensafe.static.hazards import memories
 from tensafe.static.iteration import items_of, of_state
 from tensafe.static.machine import Machine
@@ -74,6 +76,8 @@ def of_module(m: Machine, module: Value, name: str, given: Arguments, node: ast.
     if name == "load_state_dict":
         if given.positional:
             restore(m, module, given.positional[0], node)
+            if given.flag("assign", 2) is True:
+                ties.assigned(m, module, node)
         return NOTHING_KNOWN
     if type(module) is Memory and not module.exact:
         return State(name, module, storages)
@@ -93,6 +97,7 @@ def restore(m: Machine, target: Value, value: Value, node: ast.Call) -> None:
     storages = storage_of(target)
     if type(value) is State:
         twins.loaded(m, target, value.owner, node)
+        ties.loaded(m, target, value, node)
     for kept in _kept(value):
         write = m.past.last_write(kept.storages, kept.trail[-1], m.path)
         same = _overlap(m, storages, kept.storages)
@@ -145,6 +150,11 @@ def call_optimizer(m: Machine, optimizer: Optimizer, name: str, given: Arguments
             borrowed = State("optimizer", optimizer, (optimizer.storage,), (kept,))
             m.ask_kept(Kind.STEPPED, node, borrowed, moment, f"{optimizer.name}.step")
         twins.stepped(m, optimizer, node, moment)
+        ties.stepped(m, optimizer, node)
+        leaks.stepped(m, optimizer)
+        never_reached.stepped(m, optimizer)
+    elif name == "zero_grad":
+        leaks.zeroed(m, optimizer.storages)
     elif name == "state_dict":
         kept = m.moment(Kind.KEPT, "Optimizer.state_dict", node)
         stepped = optimizer.storage in m.past.writes or optimizer.made < m.started
@@ -153,6 +163,7 @@ def call_optimizer(m: Machine, optimizer: Optimizer, name: str, given: Arguments
         _load_optimizer(m, optimizer, given.positional[0], node)
     elif name == "add_param_group" and given.positional:
         optimizer.storages = (*optimizer.storages, *_storages(given.positional[0]))
+        ties.group_added(m, optimizer)
     return NOTHING_KNOWN
 
 
@@ -175,6 +186,7 @@ def unknown_step(m: Machine, receiver: Memory, node: ast.Call) -> None:
     if "optim" in name or name.rpartition(".")[2].startswith("opt"):
         moment = m.moment(Kind.WRITTEN, "Optimizer.step", node)
         m.past.anonymous_steps.append(Write(moment, m.path))
+        m.sent.clear()
 
 
 def backward(m: Machine, loss: Value, given: Arguments, node: ast.Call) -> None:
@@ -184,9 +196,12 @@ def backward(m: Machine, loss: Value, given: Arguments, node: ast.Call) -> None:
     if losses and losses[0].kind == THING and arguments and losses[0].grad < LIKELY:
         losses = arguments
     keeps = given.flag("retain_graph") is True or given.flag("create_graph") is True
+    finished.is_loss(losses, node)
     for one in losses:
         m.hazards.used(one, node, backward=True)
         cuts.backward(m, one, node)
+        finished.backward(m, one, given, node)
+        leaks.backward(m, one, node, keeps)
         m.backwards.append(one)
         if not keeps:
             m.past.forget_saves(one)

@@ -9,6 +9,7 @@ from tensafe.facts import Moment
 from tensafe.ops import Dtype, LayerOp
 
 if TYPE_CHECKING:
+    from tensafe.static.forms import Form
     from tensafe.static.source import Source
 
 # Whether a value is part of a graph. LIKELY is a float tensor that a training step hands in.
@@ -64,17 +65,23 @@ class Memory(Value):
         "data",
         "dtype",
         "exact",
+        "folded",
+        "form",
         "grad",
         "hidden",
+        "joined",
+        "kept",
         "kind",
         "label",
         "leaf",
+        "made",
         "moved",
         "owner",
         "parents",
         "spread",
         "storages",
         "trail",
+        "via",
     )
 
     def __init__(
@@ -91,16 +98,25 @@ class Memory(Value):
         self.moved = False  # by `.to(...)`, which copies a tensor and returns a module itself
         self.spread = False  # has at least one dimension, so that it copies when used as an index
         self.data = False  # made of numbers alone: it has no history until something live is written into it
+        self.folded: Moment | None = None  # where several of its elements became one place in memory
         self.base: Memory | None = None
         self.cuts: tuple[Cut, ...] = ()
         self.trail: tuple[Moment, ...] = ()
         self.children: dict[object, Value] | None = None
         self.owner: Value | None = None
         self.label = ""
+        self.joined = False  # one of several values, by a condition that is not known
+        self.made: Made | None = None
+        self.form: Form | None = None  # how it lies in its memory
+        self.via: Made | None = None  # the call of the module that gave it
+        self.kept: Made | None = None  # where it was put into a list or an attribute
 
     def __repr__(self) -> str:
         return f"Memory({self.kind}, {self.storages}, grad={self.grad})"
 
+
+Made = tuple[str, ast.AST, "Source", str]
+"""An operation, and where it was done: node, file and function."""
 
 THING = "thing"  # may be a tensor, a number, a module, anything
 TENSOR = "tensor"
@@ -132,11 +148,12 @@ class Sequence(Value):
 class Mapping(Value):
     """A dict: the values of known keys, and one that stands for all others."""
 
-    __slots__ = ("items", "rest", "trail")
+    __slots__ = ("factory", "items", "rest", "trail")
 
     def __init__(self, items: dict[object, Value], rest: Value | None = None) -> None:
         self.items = items
         self.rest = rest
+        self.factory = ""  # "list" or "dict": what a `defaultdict` makes for a key that is not there
         self.trail: tuple[Moment, ...] = ()
 
 
@@ -284,13 +301,25 @@ class Save:
 class Frame:
     """One function at work: its names, where it was defined, and what it has returned so far."""
 
-    __slots__ = ("closure", "label", "owner", "returns", "scope", "self_value", "source", "trusted", "yields")
+    __slots__ = (
+        "closure",
+        "label",
+        "node",
+        "owner",
+        "returns",
+        "scope",
+        "self_value",
+        "source",
+        "trusted",
+        "yields",
+    )
 
     def __init__(self, source: Source, scope: Scope, closure: tuple[Scope, ...], label: str) -> None:
         self.source = source
         self.scope = scope
         self.closure = closure
         self.label = label
+        self.node: ast.AST = source.tree  # the function, or the whole file
         self.owner: Class | None = None
         self.self_value: Value | None = None
         self.returns: list[Value] = []

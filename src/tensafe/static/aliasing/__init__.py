@@ -1,0 +1,1 @@
+"""Who else has the memory that is written: other names, callers, arrays, containers, processes, savers."""

@@ -1,0 +1,180 @@
+"""Writes through one of two names of one function, both of which are read afterwards."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tensafe.facts import Kind
+from tensafe.static.aliasing.chains import Origin, default_of, made_from
+from tensafe.static.aliasing.reading import binds, dotted
+from tensafe.static.aliasing.writing import Writing, holds, is_parameter, moment_in, shares, target_of
+from tensafe.static.values import TENSOR, Instance, Mapping, Memory, Sequence
+
+_LABELS = re.compile(r"label|target|gold", re.IGNORECASE)
+_INPUTS = re.compile(r"^(?!.*(label|target)).*(input|token|ids|image|pixel|text|source)", re.IGNORECASE)
+_LAID_OUT_ANEW = frozenset({"expand", "expand_as", "permute", "transpose", "t"})  # a copy, once contiguous
+_FLOATS = frozenset({"float", "double", "half", "bfloat16"})
+_INTEGERS = re.compile(
+    r"ind(ex|ices)|idx|ids?$|mask|label|target|len(gth)?s?$|count|num|pixel|uint8|byte", re.IGNORECASE
+)
+_KEEPING = frozenset({"detach", "cpu", "to", "float", "contiguous"})
+
+
+def default_argument(at: Writing) -> bool:
+    """The default value of an argument, which is made once and then written in every call."""
+    made = at.m.books.defaults.get(at.target.storages[0])
+    if made is None or len(at.target.storages) > 1 or at.name.startswith("_") or "cache" in at.name:
+        return False
+    return default_of(at.frame.node, at.name) is not None and at.tell("default", (made,))
+
+
+def two_names(at: Writing) -> bool:
+    """`labels = input_ids; labels.masked_fill_(...)`, and both are read afterwards."""
+    others = [
+        name
+        for name, value in at.frame.scope.items()
+        if name != at.name and shares(value, at.target) and not is_parameter(value)
+    ]
+    if not others or at.statement is None:
+        return False
+    origin = made_from(at.syntax, at.name, at.statement.lineno)
+    if origin is not None and dotted(origin.root) in others and _surprises(at, origin):
+        name = dotted(origin.root)
+        read = _both_read(at, name)
+        return read is not None and at.tell("names", (*at.made(origin), at.read(read)), name)
+    return any(_kept(at, name) for name in others)
+
+
+def _both_read(at: Writing, name: str) -> ast.expr | None:
+    """Where the other name is read after the write, if the written one is, too."""
+    assert at.statement is not None
+    read = at.syntax.read_after(at.statement, name)
+    if read is None or at.syntax.read_after(at.statement, at.name) is None:
+        return None
+    return read
+
+
+def _surprises(at: Writing, origin: Origin) -> bool:
+    """Whether one may take the two names for two tensors."""
+    if not origin.makers and isinstance(origin.statement, ast.Assign):
+        return isinstance(origin.statement.value, ast.Name) and isinstance(at.root, ast.Name)
+    if "data" in origin.makers or (_FLOATS & set(origin.makers) and _INTEGERS.search(dotted(origin.root))):
+        return False
+    return origin.may_copy or (origin.detaches and at.target.exact)
+
+
+def _kept(at: Writing, name: str) -> bool:
+    """`before = x; x.add_(1)`, and both are read afterwards."""
+    if not isinstance(at.root, ast.Name) or at.statement is None or not at.target.exact:
+        return False
+    origin = made_from(at.syntax, name, _end_of_loop(at) or at.statement.lineno - 1)
+    if origin is None or dotted(origin.root) != at.name or origin.statement is None:
+        return False
+    if any(maker not in _KEEPING for maker in origin.makers) or not _is_plain(origin.statement):
+        return False
+    if not origin.may_copy and not _is_exact(at, name):
+        return False
+    read = _both_read(at, name)
+    if read is None:
+        return False
+    written = moment_in(at.m, at.frame, Kind.WRITTEN, at.op, at.node)
+    return at.tell("kept", (written, at.read(read)), name, at=origin.statement)
+
+
+def batch_field(at: Writing) -> bool:
+    """`labels = batch["input_ids"]; labels[labels == pad] = -100`, and the batch goes on with both."""
+    if at.statement is None or not isinstance(at.root, ast.Name) or not _LABELS.search(at.name):
+        return False
+    found = [one for one, _ in at.syntax.assignments(at.name) if one.lineno <= at.statement.lineno]
+    made = found[-1] if found else None
+    value = made.value if isinstance(made, ast.Assign) else None
+    if not isinstance(value, ast.Subscript | ast.Attribute) or not isinstance(value.value, ast.Name):
+        return False
+    key = value.slice if isinstance(value, ast.Subscript) else ast.Constant(value.attr)
+    if not isinstance(key, ast.Constant) or not _INPUTS.search(str(key.value)):
+        return False
+    read = _both_read(at, value.value.id)
+    if read is None or made is None:
+        return False
+    origin = Origin(value, (), made)
+    return at.tell("names", (*at.made(origin), at.read(read)), dotted(value))
+
+
+def shallow_copy(at: Writing) -> bool:
+    """`new = dict(batch); new["image"] *= 2`: the copy is another dict of the same tensors."""
+    target = target_of(at.node)
+    if at.statement is None or not isinstance(at.root, ast.Name) or not isinstance(target, ast.Subscript):
+        return False
+    found = [one for one in at.syntax.assignments(at.name) if one[0].lineno <= at.statement.lineno]
+    original = _copied_from(found[-1][1]) if found else ""
+    held = at.frame.scope.get(original)
+    if not isinstance(held, Mapping | Sequence) or not holds(at.m, held, at.target):
+        return False
+    read = _both_read(at, original)
+    if read is None:
+        return False
+    made = moment_in(at.m, at.frame, Kind.VIEWED, ast.unparse(found[-1][1])[:40], found[-1][0])
+    return at.tell("names", (made, at.read(read)), original)
+
+
+def _copied_from(value: ast.expr) -> str:
+    """The name in `dict(x)`, `x.copy()`, `copy.copy(x)` and `{**x}`."""
+    if isinstance(value, ast.Dict) and value.values and value.keys[0] is None:
+        return dotted(value.values[0]) if isinstance(value.values[0], ast.Name) else ""
+    if not isinstance(value, ast.Call):
+        return ""
+    if isinstance(value.func, ast.Attribute) and value.func.attr == "copy" and not value.args:
+        return dotted(value.func.value) if isinstance(value.func.value, ast.Name) else ""
+    called = dotted(value.func)
+    first = value.args[0] if called in ("dict", "list", "copy.copy", "copy") and value.args else None
+    return first.id if isinstance(first, ast.Name) else ""
+
+
+def own_attribute(at: Writing) -> bool:
+    """`mask = self.mask.to(x.dtype); mask += x`: whether that changes the attribute hangs on a type."""
+    if at.target.exact or type(at.frame.self_value) is not Instance or at.statement is None:
+        return False
+    origin = made_from(at.syntax, at.name, at.statement.lineno)
+    if origin is None or not origin.converts or not dotted(origin.root).startswith("self."):
+        return False
+    if _LAID_OUT_ANEW & set(origin.makers):
+        return False
+    name = dotted(origin.root)
+    held = at.frame.self_value.attributes.get(name[5:])
+    if type(held) is not Memory or held.kind != TENSOR or not shares(held, at.target):
+        return False
+    if any(isinstance(node, ast.stmt) and binds(node, name) for node in at.syntax.own):
+        return False
+    if at.syntax.read_after(at.statement, at.name) is None:
+        return False
+    return at.tell("names", at.made(origin), name)
+
+
+def _end_of_loop(at: Writing) -> int:
+    """The last line of the loop around the write: what is kept there is overwritten in the next round.
+
+    Elements that are written one by one may be read in time.
+    """
+    if at.op.endswith("__setitem__"):
+        return 0
+    here, end = at.syntax.parents.get(at.node), 0
+    while here is not None and not isinstance(here, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(here, ast.For | ast.While):
+            end = here.end_lineno or 0
+        here = at.syntax.parents.get(here)
+    return end
+
+
+def _is_exact(at: Writing, name: str) -> bool:
+    value = at.frame.scope.get(name)
+    return type(value) is Memory and value.exact and not value.joined
+
+
+def _is_plain(statement: ast.stmt) -> bool:
+    """`kept = x.detach()`: names on the left, and all of the tensor on the right."""
+    return (
+        isinstance(statement, ast.Assign)
+        and all(isinstance(target, ast.Name) for target in statement.targets)
+        and not any(isinstance(part, ast.Subscript) for part in ast.walk(statement.value))
+    )
