@@ -146,7 +146,7 @@ def _bind_defaults(
 
 
 def _default(m: Machine, parameter: ast.arg, default: ast.expr | None, usable: bool) -> Value:
-    """The default of an argument that is not given; one that a call makes as a tensor is one for all calls."""
+    """The default of an argument that is not given; a tensor made by a call there is one for all calls."""
     if default is None or not (usable or isinstance(default, ast.Call)):
         return _argument(m, parameter)
     value = m.eval(default)
