@@ -11,7 +11,7 @@ from tensafe.checking.documents import Document, opened
 from tensafe.cli.baselines import Known, known_to
 from tensafe.cli.check_options import parsed
 from tensafe.cli.outlet import Outlet, has_findings
-from tensafe.cli.projects import Project, all_rules, check, projects
+from tensafe.cli.projects import Project, all_rules, check, opened_in, projects
 from tensafe.findings import Finding, Record
 from tensafe.findings.cells import split_cell
 
@@ -39,14 +39,16 @@ def carry_out(argv: Sequence[str]) -> int:
     if chosen.diff or chosen.fix or chosen.unsafe_fixes:
         from tensafe.cli.fixing import Fixing
 
-        fixing = Fixing(record, _look(some, known), unsafe=chosen.unsafe_fixes)
+        fixing = Fixing(record, _look(some, known), chosen.unsafe_fixes, opened_in(some))
         if chosen.diff:
             return fixing.show_difference(outlet.stream)
         if fixing.write():
             outlet.forget_sources()
             record, hints = known.leave_out(check(some, chosen, None), outlet.sources)
-        return tell(record, outlet, [fixing.hint(), *hints], chosen)
-    return tell(record, outlet, [fixable_words(record, chosen), *hints], chosen)
+        return tell(record, outlet, [fixing.hint(), *hints], chosen, opened_in(some))
+    return tell(
+        record, outlet, [fixable_words(record, chosen, opened_in(some)), *hints], chosen, opened_in(some)
+    )
 
 
 INPUT = "one of the files to check"
@@ -64,11 +66,13 @@ def _look(some: Sequence[Project], known: Known) -> Look:
     return look
 
 
-def tell(record: Record, outlet: Outlet, hints: Sequence[str], chosen: Namespace) -> int:
+def tell(
+    record: Record, outlet: Outlet, hints: Sequence[str], chosen: Namespace, open_: Open = opened
+) -> int:
     """Tell the record, or its statistics; the exit status."""
     hint = "; ".join(filter(None, hints))
     if chosen.statistics:
-        _tell_statistics(record, outlet, chosen)
+        _tell_statistics(record, outlet, chosen, open_)
     else:
         outlet.tell(record, hint)
     if not chosen.statistics or chosen.format == "text":
@@ -76,11 +80,11 @@ def tell(record: Record, outlet: Outlet, hints: Sequence[str], chosen: Namespace
     return 2 if _none_read(record) else int(has_findings(record))
 
 
-def _tell_statistics(record: Record, outlet: Outlet, chosen: Namespace) -> None:
+def _tell_statistics(record: Record, outlet: Outlet, chosen: Namespace, open_: Open) -> None:
     from tensafe.cli.fixing import fixable
     from tensafe.report.statistics import counted, render
 
-    outlet.write(render(counted(record, fixable(record.findings)), chosen.format == "json"))
+    outlet.write(render(counted(record, fixable(record.findings, open_)), chosen.format == "json"))
 
 
 def _none_read(record: Record) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tensafe.checking.config import Settings, settings_for, settings_in
+from tensafe.checking.documents import Document, opened
 from tensafe.cli.options import flat
 from tensafe.errors import TensafeError
 from tensafe.findings import Finding, Record
@@ -34,6 +35,7 @@ class Project:
 
     def holds(self, path: str) -> bool:
         """Whether a file was checked for one of these paths."""
+        path = os.path.abspath(path)
         return any(
             path == whole or path.startswith(os.path.join(whole, ""))
             for whole in map(os.path.abspath, self.paths)
@@ -57,6 +59,15 @@ def projects(paths: Sequence[Path], chosen: Namespace) -> list[Project]:
         Project(settings, _rules(settings, chosen), tuple(some), chosen.force_exclude)
         for settings, some in by_file.values()
     ]
+
+
+def opened_in(some: Sequence[Project]) -> Callable[[str], Document | None]:
+    """Opens a file to fix it, if it lies in one of the checked paths; what those call is only told of."""
+
+    def open_checked(path: str) -> Document | None:
+        return opened(path) if any(project.holds(path) for project in some) else None
+
+    return open_checked
 
 
 def _settings(path: Path, chosen: Namespace) -> Settings:
