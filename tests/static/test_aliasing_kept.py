@@ -211,6 +211,55 @@ class Images(torch.utils.data.Dataset):
         row.copy_(torch.rand(2))
         return row.clone()
 """,
+    "one_name_for_what_may_be_converted": """
+def reduce(self, rows):
+    flat = torch.cat(rows).view(-1)
+    sent = flat
+    if self.wide:
+        sent = flat.float()
+    sent.mul_(0.5)
+    self.send(sent)
+    if self.wide and flat is not sent:
+        flat.copy_(sent)
+    return flat
+""",
+    "a_state_under_a_short_name": """
+def step(grad: torch.Tensor, beta):
+    second = torch.zeros(3)
+    nu = second
+    nu.mul_(beta).addcmul_(grad, grad)
+    return nu.sqrt() + second
+""",
+    "a_count": """
+def run(measure, limit: int, n: int):
+    step = min(max(limit // 2, 1), n)
+    n_steps = step
+    measure(torch.ones(3), step)
+    while n_steps < n:
+        n_steps += step
+        measure(torch.ones(3), step)
+    return n_steps
+""",
+    "parts_of_one_buffer": """
+def gather(item, size, rank):
+    flat = torch.zeros(size * 4)
+    parts = []
+    for i in range(4):
+        part = flat.narrow(0, size * i, size)
+        if i == rank:
+            part.copy_(item)
+        parts.append(part)
+    return flat, parts
+""",
+    "a_running_product_of_numbers": """
+def products(counts):
+    sizes = [np.prod(count).astype(int) for count in counts]
+    now, seen = 1, [0]
+    for i in range(1, len(sizes)):
+        now *= sizes[i - 1]
+        seen.append(now)
+    return seen
+""",
 }
 
 

@@ -239,6 +239,27 @@ for step in range(9):
         torch.stack(losses).sum().backward()
         losses = []
 """,
+    "requires grad on one of two ways": """
+def pooled(rows, old):
+    out = torch.zeros(3)
+    if old == "parrots":
+        out.requires_grad = True
+    out[rows > 1] = 2.0
+    out += 1.0
+    return out
+""",
+    "layers of which one is known": """
+class Stem(nn.Module):
+    def __init__(self, n, layers):
+        super().__init__()
+        rows = [nn.ReLU()]
+        self.body = nn.Sequential(*rows, *layers)
+
+    def forward(self, x):
+        y = self.body(x)
+        y += x
+        return y
+""",
 }
 
 

@@ -15,6 +15,7 @@ from tensafe.static.unknowns import unknown
 from tensafe.static.values import (
     NONE,
     NOTHING_KNOWN,
+    Choice,
     Constant,
     Mapping,
     Sequence,
@@ -31,9 +32,11 @@ def flattened(given: Arguments, m: Machine) -> list[Value]:
             found += items if items is not None else rounds(m, value)
         else:
             found.append(value)
-    if given.rest is not None and not found:
-        found.append(given.rest)
-    return found
+    if given.rest is None:
+        return found
+    if found or type(given.rest) is Choice:
+        return [m.thing("layers")]  # others between these, of several kinds: nobody knows which comes last
+    return [given.rest]
 
 
 def call(m: Machine, receiver: Sequence | Mapping, name: str, given: Arguments, node: ast.Call) -> Value:

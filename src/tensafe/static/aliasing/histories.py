@@ -8,11 +8,12 @@ from tensafe.facts import Kind, Moment
 from tensafe.facts import Value as Fact
 from tensafe.static.aliasing.books import Bound, Collected
 from tensafe.static.aliasing.chains import alias_of, loop_over, made_from
-from tensafe.static.aliasing.reading import dotted
+from tensafe.static.aliasing.reading import Syntax, dotted
 from tensafe.static.hazards import memories
 from tensafe.static.machine import Machine
 from tensafe.static.values import ARRAY, TENSOR, Memory, Value
 
+_PARTS = frozenset({"narrow", "select", "diagonal"})
 _EXPORTS = ("Tensor.numpy", "torch.from_numpy", "torch.as_tensor")
 
 
@@ -36,8 +37,17 @@ def _once_more(m: Machine, container: Value, memory: Memory, node: ast.Call) -> 
     exported = next((one for one in memory.trail if one.kind is Kind.EXPORTED and one.op in _EXPORTS), None)
     if exported is not None:
         _tell_array(m, memory, node, write.moment)
-    elif memory.exact and _is_plain(node) and not (memory.leaf and memory.owner is not None):
+    elif (
+        memory.kind == TENSOR
+        and memory.exact
+        and _is_plain(node)
+        and not (memory.leaf and memory.owner is not None)
+    ):
         _tell_tensor(m, node, write.moment)
+
+
+def _is_parameter(memory: Memory) -> bool:
+    return memory.leaf and memory.owner is not None
 
 
 def _is_part(m: Machine, node: ast.Call) -> bool:
@@ -49,14 +59,29 @@ def _is_part(m: Machine, node: ast.Call) -> bool:
         if value is None or any(isinstance(part, ast.Subscript) for part in ast.walk(value)):
             return True
         alias = alias_of(value)
+        if alias is not None and _PARTS & set(alias[1]):
+            return True
         root = alias[0] if alias is not None else None
         if root is None or loop_over(syntax, root, dotted(root)) is not None:
             return root is not None
         origin = made_from(syntax, dotted(root), line)
-        if origin is None or origin.statement is None or dotted(origin.root) == dotted(root):
+        if origin is None:
+            return _is_made_in_loop(syntax, node, dotted(root))
+        if origin.statement is None or dotted(origin.root) == dotted(root):
             return False
         value, line = getattr(origin.statement, "value", None), origin.statement.lineno - 1
     return False
+
+
+def _is_made_in_loop(syntax: Syntax, node: ast.AST, name: str) -> bool:
+    """Whether each round of the loop around a node gives the name what some call returns."""
+    here = syntax.parents.get(node)
+    while here is not None and not isinstance(here, ast.For | ast.While):
+        here = syntax.parents.get(here)
+    if here is None:
+        return False
+    first, last = here.lineno, here.end_lineno or here.lineno
+    return any(first <= statement.lineno <= last for statement, _ in syntax.assignments(name))
 
 
 def _is_plain(node: ast.Call) -> bool:

@@ -45,13 +45,10 @@ _LOOKS: tuple[Callable[[Writing], bool], ...] = (
 
 
 def _may_be_number(target: Memory, node: ast.AST) -> bool:
-    """An item of an array may be a number, which `x -= 1` does not change but replaces."""
-    return (
-        target.kind == ARRAY
-        and target.base is not None
-        and isinstance(node, ast.AugAssign)
-        and isinstance(node.target, ast.Name)
-    )
+    """What NumPy gave may be a number, an item or a sum, which `x -= 1` does not change but replaces."""
+    if target.kind != ARRAY or not isinstance(node, ast.AugAssign) or not isinstance(node.target, ast.Name):
+        return False
+    return target.base is not None or not target.trail
 
 
 def written(m: Machine, target: Memory, op: str, node: ast.AST, moment: Moment) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from tensafe.facts import Kind
+from tensafe.facts import Certainty, Kind
 from tensafe.static.aliasing.chains import Origin, default_of, made_from
 from tensafe.static.aliasing.reading import binds, dotted
 from tensafe.static.aliasing.writing import Writing, holds, is_parameter, moment_in, shares, target_of
@@ -14,6 +14,7 @@ from tensafe.static.values import TENSOR, Instance, Mapping, Memory, Sequence
 _LABELS = re.compile(r"label|target|gold", re.IGNORECASE)
 _INPUTS = re.compile(r"^(?!.*(label|target)).*(input|token|ids|image|pixel|text|source)", re.IGNORECASE)
 _LAID_OUT_ANEW = frozenset({"expand", "expand_as", "permute", "transpose", "t"})  # a copy, once contiguous
+_NUMBERS = re.compile(r"(^|_)(n|num|nb|count|steps?|size|len|length|index|idx|pos|offset|max|min)(_|$)")
 _FLOATS = frozenset({"float", "double", "half", "bfloat16"})
 _INTEGERS = re.compile(
     r"ind(ex|ices)|idx|ids?$|mask|label|target|len(gth)?s?$|count|num|pixel|uint8|byte", re.IGNORECASE
@@ -36,14 +37,39 @@ def two_names(at: Writing) -> bool:
         for name, value in at.frame.scope.items()
         if name != at.name and shares(value, at.target) and not is_parameter(value)
     ]
-    if not others or at.statement is None:
+    if not others or at.statement is None or _counts(at):
         return False
     origin = made_from(at.syntax, at.name, at.statement.lineno)
     if origin is not None and dotted(origin.root) in others and _surprises(at, origin):
         name = dotted(origin.root)
         read = _both_read(at, name)
-        return read is not None and at.tell("names", (*at.made(origin), at.read(read)), name)
+        sure = _certainty(at, origin)
+        return read is not None and at.tell("names", (*at.made(origin), at.read(read)), name, sure)
     return any(_kept(at, name) for name in others)
+
+
+def _counts(at: Writing) -> bool:
+    """Whether `n_steps += step` counts: whatever was seen of the value, the name speaks of a number."""
+    node = at.node
+    is_name = isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+    return is_name and _NUMBERS.search(at.name) is not None
+
+
+def _certainty(at: Writing, origin: Origin) -> Certainty:
+    """Who gives a tensor a second name and calls a method that says that it writes may well mean both."""
+    says_so = isinstance(at.node, ast.Call) and not origin.makers
+    return Certainty.OFTEN_MEANT if says_so or _are_told_apart(at, dotted(origin.root)) else Certainty.MAY
+
+
+def _are_told_apart(at: Writing, name: str) -> bool:
+    """Whether the function asks `a is not b` of the two names: its author knows that they may be one."""
+    names = {at.name, name}
+    return any(
+        isinstance(node, ast.Compare)
+        and isinstance(node.ops[0], ast.Is | ast.IsNot)
+        and {dotted(node.left), dotted(node.comparators[0])} == names
+        for node in at.syntax.own
+    )
 
 
 def _both_read(at: Writing, name: str) -> ast.expr | None:

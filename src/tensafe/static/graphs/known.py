@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tensafe.facts import Kind, Moment
 from tensafe.static.past import history
-from tensafe.static.values import NO, TENSOR, THING, YES, Instance, Layer, Made, Memory, Optimizer
+from tensafe.static.values import LIKELY, NO, TENSOR, THING, YES, Instance, Layer, Made, Memory, Optimizer
 
 if TYPE_CHECKING:
     from tensafe.static.machine import Machine
@@ -139,6 +139,8 @@ def set_requires_grad(m: Machine, tensor: Memory, wanted: bool, node: ast.AST | 
         if tensor.leaf or tensor.owner is not None:
             freeze(m, tensor)
         tensor.grad = NO
+    elif m.path:  # on one way of several: what follows may have come by another
+        tensor.grad = max(tensor.grad, LIKELY)
     elif tensor.grad < YES and (tensor.kind == TENSOR or node is None):
         tensor.grad, tensor.leaf = YES, True
         where = node or m.statement
