@@ -56,9 +56,14 @@ def _counts(at: Writing) -> bool:
 
 
 def _certainty(at: Writing, origin: Origin) -> Certainty:
-    """Who gives a tensor a second name and calls a method that says that it writes may well mean both."""
-    says_so = isinstance(at.node, ast.Call) and not origin.makers
-    return Certainty.OFTEN_MEANT if says_so or _are_told_apart(at, dotted(origin.root)) else Certainty.MAY
+    """Who gives a tensor a second name and calls a method that says that it writes may well mean both.
+
+    Labels made of the inputs are to be others.
+    """
+    name = dotted(origin.root)
+    are_labels = bool(_LABELS.search(at.name)) and not _LABELS.search(name)
+    says_so = isinstance(at.node, ast.Call) and not origin.makers and not are_labels
+    return Certainty.OFTEN_MEANT if says_so or _are_told_apart(at, name) else Certainty.MAY
 
 
 def _are_told_apart(at: Writing, name: str) -> bool:
