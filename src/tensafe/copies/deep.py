@@ -38,7 +38,8 @@ def deepcopy(obj: T, memo: dict[Any, Any] | None = None, *, graph: Graph = "rais
     Raises:
         NonLeafError: a `RuntimeError` that names the tensor's place in `obj`.
         TensafeError: `graph` is none of the three words.
-        What `copy.deepcopy` raises for an object that cannot be copied, with its place as a note.
+
+    An object that cannot be copied raises what `copy.deepcopy` raises, with its place as a note.
     """
     if type(obj) in ATOMS:
         return obj

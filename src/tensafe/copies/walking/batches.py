@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection
-from itertools import repeat
-from operator import attrgetter, eq, is_not
+from collections.abc import Collection, Iterable
+from itertools import chain, repeat
+from operator import attrgetter, is_not
 from typing import Any
 
 import torch
@@ -45,38 +45,43 @@ def copy_beforehand(s: Session) -> None:
     except (RuntimeError, NotImplementedError):  # a rare dtype or layout among them: the walk knows them all
         return
     s.memo.update(zip(map(id, values), copies))  # noqa: B905 (as many, and `strict` costs)
-    s.own.update(own)
+    s.own = {**s.own, **own} if s.own else own
     s.kept += values
 
 
 def _plain_tensors(root: Any) -> list[Any]:
-    """Tensors in plain places, each once."""
+    """Tensors in plain places; some may be found twice. Level by level, as a level is mostly of one kind."""
     found: list[Any] = []
     seen: set[int] = set()
     usual: dict[type, bool] = {}
-    stack: list[Collection[Any]] = [(root,)]
-    while stack:
-        values = stack.pop()
-        if _TENSORS.issuperset(map(type, values)):
-            found += values
-            continue
-        for value in values:
-            kind = type(value)
-            if kind in ATOMS:
-                continue
-            if kind in _TENSORS:
-                found.append(value)
-            elif id(value) not in seen:
-                seen.add(id(value))
-                stack += _inside(value, kind, usual)
+    level: list[Any] = [root]
+    while level:
+        kinds = set(map(type, level)) - ATOMS
+        if _TENSORS.issuperset(kinds):
+            break
+        if not kinds.isdisjoint(_TENSORS):
+            found += [x for x in level if type(x) in _TENSORS]
+            kinds -= _TENSORS
+        held = {id(x): x for x in level if type(x) in kinds and id(x) not in seen}
+        seen.update(held)
+        level = _inside(list(held.values()), kinds, usual)
+    found += [x for x in level if type(x) in _TENSORS]
     return found
 
 
-def _inside(value: Any, kind: type, usual: dict[type, bool]) -> list[Collection[Any]]:
+def _inside(level: list[Any], kinds: set[type], usual: dict[type, bool]) -> list[Any]:
+    """What these objects hold, those of them whose insides are plain places."""
+    if kinds == {dict}:
+        return list(chain.from_iterable(map(dict.values, level)))
+    return list(chain.from_iterable(chain.from_iterable(_parts(value, usual) for value in level)))
+
+
+def _parts(value: Any, usual: dict[type, bool]) -> Iterable[Collection[Any]]:
+    kind = type(value)
     if kind in _DICTIONARIES:
-        return [value.values()]
+        return (value.values(),)
     if kind in _SEQUENCES:
-        return [value]
+        return (value,)
     if kind not in usual:
         usual[kind] = issubclass(kind, torch.nn.Module) and is_usual(kind)
     if usual[kind]:
@@ -85,8 +90,8 @@ def _inside(value: Any, kind: type, usual: dict[type, bool]) -> list[Collection[
         return [part.values() for part in parts if part]
     if issubclass(kind, torch.optim.Optimizer):
         state = value.__dict__.get("state")
-        return [state.values()] if type(state) in _DICTIONARIES else []
-    return []
+        return (state.values(),) if type(state) in _DICTIONARIES else ()
+    return ()
 
 
 def _alone(found: list[Any], s: Session) -> dict[int, Any]:
@@ -102,14 +107,14 @@ def _all_alone(found: list[Any], s: Session) -> dict[int, Any] | None:
     """As `_alone`, where it is all of them; each question is put to all tensors in one C loop."""
     kinds = set(map(type, found))
     plain = found if _Parameter not in kinds else [x for x in found if type(x) is not _Parameter]
-    if s.storages or not s.memo.keys().isdisjoint(map(id, found)):
+    if s.storages or not (s.is_unread or s.memo.keys().isdisjoint(map(id, found))):
         return None
     if any(map(_requires_grad, plain)) or any(map(is_not, map(_grad, plain), repeat(None))):
         return None
     try:
         storages = list(map(_storage_of, found))
         sizes = list(map(_nbytes, found))
-        if not all(map(eq, map(_storage_nbytes, storages), sizes)) or not all(map(_is_contiguous, found)):
+        if list(map(_storage_nbytes, storages)) != sizes or not all(map(_is_contiguous, found)):
             return None
     except (NotImplementedError, RuntimeError):  # sparse and opaque layouts
         return None

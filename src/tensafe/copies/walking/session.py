@@ -31,6 +31,7 @@ class Session:
         "grads",
         "graph",
         "in_module",
+        "is_unread",
         "keep",
         "kept",
         "memo",
@@ -42,6 +43,7 @@ class Session:
     )
 
     def __init__(self, memo: dict[Any, Any], copiers: dict[type, Copier], root: object) -> None:
+        self.is_unread = not memo  # nobody but this session has entered anything yet
         kept = memo.get(id(memo))
         if kept is None:
             kept = memo[id(memo)] = []
@@ -61,6 +63,7 @@ class Session:
 
     def lend(self) -> dict[Any, Any]:
         """The memo, with every storage copied so far where stock copies look for it."""
+        self.is_unread = False
         if self.own:
             for x in self.own.values():
                 y, storage = self.memo[id(x)], x.untyped_storage()
