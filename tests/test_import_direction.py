@@ -19,12 +19,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "ops": set(),
     "memory": set(),
+    # what plain `ast` says of names, for source that is read and for source that runs
+    "syntax": {"ops"},
+    "uncompiled": set(),  # what `torch.compile` shall not trace
     "facts": {"ops", "memory"},
     "findings": {"facts"},
     "rules": {"facts", "findings"},
-    "static": {"ops", "memory", "facts"},
-    "runtime": {"ops", "memory", "facts"},
-    "aliases": {"memory"},
+    "static": {"ops", "memory", "facts", "syntax"},
+    "runtime": {"ops", "memory", "facts", "syntax", "uncompiled"},
+    "aliases": {"memory", "uncompiled"},
     "checkpoints": {"memory"},
     "copies": {"memory"},
     "fixes": {"findings"},
@@ -42,10 +45,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run": {"collector", "family", "findings", "listening", "rules", "runtime"},
     "worker": {"collector", "family", "runtime"},
     # what people hold in their hands after `explain` and `memory_map`: the model with its renderings
-    "look": {"aliases", "memory", "report", "runtime"},
+    "look": {"aliases", "memory", "report", "runtime", "uncompiled"},
+    "snapshots": {"copies", "report"},  # and after `snapshot`
     "guards": {"collector", "findings", "listening", "report", "rules"},  # `watching`
     "watched": {"aliases", "report", "runtime"},  # `watch`: who writes here
     "magics": {"guards"},
+    "integrations": {"copies", "findings", "guards", "report"},  # callbacks for others' trainers
     "pytest_plugin": {"collector", "findings", "guards", "report", "rules", "runtime"},
     "lsp": {"check", "checking", "facts", "findings", "fixes", "rules", "static"},
     "cli": {
@@ -60,7 +65,7 @@ MAY_IMPORT[FRONT_DOOR] = set(MAY_IMPORT)  # public names, each loaded on first u
 ANYBODYS = {"tensafe.__version__"}  # a string in the front door, which itself imports nothing when imported
 
 # Rooms, or single modules, that touch tensors; whoever imports one of these modules touches them too.
-TORCH_ROOMS = {"runtime", "aliases", "copies", "tour"}
+TORCH_ROOMS = {"runtime", "aliases", "copies", "integrations", "tour", "uncompiled"}
 TORCH_MODULES = {"memory.from_torch", "ops.from_torch"}
 TORCHLESS_MODULES = {"aliases.model"}  # of a room of tensors, but read by the report
 
@@ -225,6 +230,18 @@ def test_check_runs_without_torch(without_torch: dict[str, str], tmp_path: Path)
     done = python(without_torch, "-m", "tensafe", "check", *files)
     assert done.returncode == 1, done.stderr
     assert done.stdout.count("lost-write") >= len(files), done.stdout + done.stderr
+
+
+def test_a_page_is_made_without_torch(without_torch: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "lost.py").write_text(LOST_WRITE)
+    record, page = tmp_path / "run.json", tmp_path / "run.html"
+    for command in (
+        ("check", "--format", "json", "--output", record, tmp_path / "lost.py"),
+        ("report", record, "--format", "html", "--output", page),
+    ):
+        done = python(without_torch, "-m", "tensafe", *command)
+        assert done.returncode == 1, done.stderr
+    assert "lost-write" in page.read_text()
 
 
 def test_the_torchless_environment_has_no_torch(without_torch: dict[str, str]) -> None:

@@ -38,6 +38,15 @@ class Layer(nn.Module):
         x *= self.scale
         return x
 """,
+    "a number that is given is not None": """
+def count(index, size=None):
+    if size is not None:
+        return size
+    return index.view(-1).max() + 1
+rows = [[0, 1], [1, 2]]
+index = torch.tensor(rows).t()
+n = count(index, len(rows))
+""",
     "inference needs no gradient": """
 class Net(nn.Module):
     def __init__(self):

@@ -112,10 +112,11 @@ def overlap(a: Memory, b: Memory = _ITSELF, *, steps: int = STEPS) -> Overlap | 
 
     Raises `TensafeError` for anything that is neither a tensor nor an array, and for opaque tensors.
 
-    >>> import torch
-    >>> x = torch.arange(6)
-    >>> overlap(x[0:3], x[1:4]).byte, overlap(x[::2], x[1::2])
-    (4, None)
+    Examples:
+        >>> import torch
+        >>> x = torch.arange(6)
+        >>> overlap(x[0:3], x[1:4]).byte, overlap(x[::2], x[1::2])
+        (4, None)
     """
     if b is _ITSELF:
         return _overlap_itself(a, steps)

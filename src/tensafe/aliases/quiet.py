@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from types import TracebackType
 
-from tensafe.aliases.uncompiled import go_on, leave_uncompiled, pause_compiling
+from tensafe.uncompiled import go_on, leave_uncompiled, pause_compiling
 
 
 class Quiet:

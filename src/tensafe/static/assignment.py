@@ -81,7 +81,7 @@ def parts(m: Machine, value: Value, targets: list[ast.expr]) -> list[Value]:
 
 def part_at(m: Machine, value: Value, place: int) -> Value:
     """One item of something whose items are not written out."""
-    if type(value) is Memory and value.kind == TENSOR:
+    if type(value) is Memory and value.kind in (TENSOR, ARRAY):
         return item_at(m, value, place)
     if type(value) is Memory or type(value) is Sequence or type(value) is Choice:
         return load(m, value, Constant(place), None)
@@ -233,7 +233,7 @@ def augment(m: Machine, node: ast.AugAssign) -> None:
     value = m.eval(node.value)
     if isinstance(target, ast.Attribute) and m.grad_on and isinstance(node.op, ast.Add):
         finished.added_on_self(m, target, value, node)
-    if type(old) is Memory and old.kind in (TENSOR, ARRAY):
+    if type(old) is Memory and old.kind in (TENSOR, ARRAY) and not old.maybe_number:
         operations.in_place_operator(m, old, node, value)
         if m.finished.ended:
             finished.stored(m, old, old, target, node)
@@ -281,7 +281,11 @@ def _augment_item(m: Machine, target: ast.Subscript, node: ast.AugAssign) -> Non
 
 def _augment_part(m: Machine, owner: Value, index: Value, value: Value, node: ast.AugAssign) -> None:
     part = load(m, owner, index, None)
-    if type(part) is Memory and part.kind in (TENSOR, ARRAY) and not is_advanced(index):
+    if (
+        type(part) is Memory
+        and part.kind in (TENSOR, ARRAY)
+        and not (part.maybe_number or is_advanced(index))
+    ):
         operations.in_place_operator(m, part, node, value)
     elif isinstance(node.target, ast.Subscript) and type(part) is not Scalar:
         put_item(m, owner, index, operations.operator(m, node.op, part, value, node), node.target)

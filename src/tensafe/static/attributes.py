@@ -20,6 +20,7 @@ from tensafe.static.values import (
     NOTHING_KNOWN,
     TENSOR,
     THING,
+    UNKNOWN,
     YES,
     Choice,
     Class,
@@ -132,7 +133,7 @@ def _missing(m: Machine, owner: Instance, name: str) -> Value:
     if owner.cls.kind == "module" and base.startswith("torch.nn.") and name in ("weight", "bias"):
         value: Value = parameter(m, owner.storage, owner)
     else:
-        thing = m.thing(name)
+        thing = m.thing(name, UNKNOWN)
         thing.owner = owner
         if owner.cls.kind == "module":
             m.past.put_inside(thing.storages[0], owner.storage)

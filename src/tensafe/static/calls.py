@@ -29,6 +29,7 @@ from tensafe.static.values import (
     Mapping,
     Memory,
     Method,
+    Sequence,
     Value,
 )
 
@@ -78,7 +79,7 @@ def arguments(m: Machine, node: ast.Call) -> Arguments:
             if items is not None:
                 given.positional += items
             else:
-                given.rest = rounds(m, value)[0]
+                given.rest = _any_of(m, value)
         else:
             given.positional.append(m.eval(one))
     for keyword in node.keywords:
@@ -91,6 +92,13 @@ def arguments(m: Machine, node: ast.Call) -> Arguments:
         else:
             given.rest = m.thing()
     return given
+
+
+def _any_of(m: Machine, value: Value) -> Value:
+    """What stands for each item of something whose length is not known."""
+    if type(value) is Sequence and type(value.rest) is Choice:
+        return value.rest
+    return rounds(m, value)[0]
 
 
 def call_method(m: Machine, receiver: Value, name: str, given: Arguments, node: ast.Call) -> Value:

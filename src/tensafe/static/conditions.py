@@ -14,9 +14,11 @@ from tensafe.static.values import (
     Instance,
     Layer,
     Library,
+    Mapping,
     Memory,
     Optimizer,
     Path,
+    Scalar,
     Sequence,
     Value,
 )
@@ -67,7 +69,7 @@ def _is_in(value: Constant, owner: Sequence) -> bool | None:
 
 
 def _is_none(value: Value) -> bool | None:
-    if isinstance(value, (*_OBJECTS, Sequence)):
+    if isinstance(value, (*_OBJECTS, Sequence, Mapping, Scalar)):
         return False
     if type(value) is Memory and value.kind != "thing":
         return False
@@ -118,6 +120,15 @@ def implied(m: Machine, node: ast.If, answer: bool) -> Path:
     if is_without_target(is_argument, node.test, node.body, answer):
         path.append((f"{m.frame.label}:{ast.unparse(node.test)}: training", False))
     return tuple(path)
+
+
+def tensor_asked_for(test: ast.expr) -> str:
+    """The name in `isinstance(name, torch.Tensor)`, or nothing."""
+    if not isinstance(test, ast.Call) or len(test.args) != 2 or _dotted(test.func) != "isinstance":
+        return ""
+    value, kind = test.args
+    is_tensor = _dotted(kind).rpartition(".")[2] == "Tensor"
+    return value.id if is_tensor and isinstance(value, ast.Name) else ""
 
 
 def _dotted(node: ast.expr) -> str:

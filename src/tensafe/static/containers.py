@@ -17,6 +17,8 @@ from tensafe.static.values import (
     NOTHING_KNOWN,
     Choice,
     Constant,
+    Instance,
+    Layer,
     Mapping,
     Sequence,
     Value,
@@ -93,6 +95,8 @@ def _add(receiver: Sequence, value: Value, place: int | None = None) -> None:
     """Items past a limit become one that stands for all."""
     if len(receiver.items) < MOST_ITEMS and receiver.rest is None:
         receiver.items.insert(len(receiver.items) if place is None else place, value)
+    elif isinstance(value, Layer | Instance):  # which comes last is not known when they are of several kinds
+        receiver.rest = join_all([*receiver.items, *([receiver.rest] if receiver.rest else []), value])
     else:
         receiver.rest = value
 

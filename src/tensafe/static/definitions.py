@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from tensafe.ops import words
 from tensafe.static.machine import Machine
 from tensafe.static.source import Source
-from tensafe.static.values import NOTHING_KNOWN, Class, Constant, Frame, Function, Library, Scope, Value
+from tensafe.static.values import NOTHING_KNOWN, Class, Constant, Frame, Function, Library, Scope
 
 _KINDS = {
     "torch.autograd.Function": "function",
@@ -107,29 +106,6 @@ def imports_from(m: Machine, node: ast.ImportFrom) -> None:
     for alias in node.names:
         path = f"{module}.{alias.name}" if module else alias.name
         m.bind(m.frame.scope, alias.asname or alias.name, Library(path, m.frame.source, node.level))
-
-
-def resolve(m: Machine, value: Library) -> Value:
-    """The function or class of the project behind an imported name, or the name itself."""
-    if value.origin is None or value.path.split(".", 1)[0] in _FOREIGN:
-        return value
-    module, _, name = value.path.rpartition(".")
-    if not module and not value.level:
-        return value
-    source = m.project.source_of(module, value.level, value.origin)
-    if source is None or source is value.origin:
-        return value
-    found = scope_of(m, source).get(name)
-    return found if isinstance(found, Function | Class) else value
-
-
-_FOREIGN = words(
-    """
-    torch numpy math os sys copy typing collections functools itertools re json random time logging
-    dataclasses pathlib warnings torchvision scipy pandas transformers tqdm einops timm sklearn PIL cv2
-    matplotlib
-    """
-)
 
 
 def scope_of(m: Machine, source: Source) -> Scope:

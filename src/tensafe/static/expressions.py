@@ -14,6 +14,7 @@ from tensafe.static.hazards import memories
 from tensafe.static.iteration import items_of, rounds
 from tensafe.static.joins import join
 from tensafe.static.machine import Machine
+from tensafe.static.reexports import starred
 from tensafe.static.values import (
     NOTHING_KNOWN,
     Constant,
@@ -41,7 +42,7 @@ def name(m: Machine, node: ast.Name) -> Value:
         return found
     if node.id in BUILTINS:
         return Library(f"builtins.{node.id}")
-    return NOTHING_KNOWN
+    return starred(m, node.id) or NOTHING_KNOWN
 
 
 def touch(m: Machine, node: ast.AST, value: Value) -> None:

@@ -87,6 +87,7 @@ def _of_memory(m: Machine, value: Memory, place: int) -> Value:
         item = view_of(value)
         if value.kind == TENSOR:
             item.form = parts.of_item(m, value)
+        item.maybe_number = value.kind == ARRAY
         item.spread = False  # an item of one dimension has none, and how many there were is not known
         if value.grad == YES and value.kind == TENSOR:
             refused_writes.iterated(m, item, value)

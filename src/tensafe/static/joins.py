@@ -40,7 +40,7 @@ def join(one: Value, other: Value) -> Value:
         return one if one.value == other.value and type(one.value) is type(other.value) else NOTHING_KNOWN
     if type(one) is Sequence and type(other) is Sequence:
         return _join_sequences(one, other)
-    options = tuple(dict.fromkeys((*_options(one), *_options(other))))
+    options = tuple(dict.fromkeys((*options_of(one), *options_of(other))))
     return Choice(options[:MOST_OPTIONS])
 
 
@@ -56,7 +56,8 @@ def _perhaps(value: Value) -> Value:
     return twin
 
 
-def _options(value: Value) -> tuple[Value, ...]:
+def options_of(value: Value) -> tuple[Value, ...]:
+    """The values of which one is meant."""
     return value.options if type(value) is Choice else (value,)
 
 

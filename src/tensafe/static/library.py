@@ -9,10 +9,10 @@ from tensafe.static import (
     arrays,
     autograd_functions,
     builtin_functions,
-    definitions,
     modules,
     operations,
     rebuilt,
+    reexports,
     standard,
     training,
 )
@@ -64,7 +64,7 @@ _CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDic
 
 def called(m: Machine, name: Library, given: Arguments, node: ast.Call) -> Value:
     """Call an imported name: the project's own where it can be found."""
-    found = definitions.resolve(m, name)
+    found = reexports.resolve(m, name)
     if found is name:
         return call(m, name.path, given, node)
     return dispatch(m, found, given, node)

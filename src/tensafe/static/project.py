@@ -66,7 +66,7 @@ class Project:
         return found
 
 
-@functools.lru_cache(maxsize=48)
+@functools.lru_cache(maxsize=64)
 def _parse(path: Path, changed_ns: int) -> Source | None:
     try:
         return Source(str(path), read(path))

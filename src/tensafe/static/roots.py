@@ -27,7 +27,7 @@ from tensafe.static.values import (
 )
 
 BUDGET_OF_MODULE = 20_000
-BUDGET_OF_FUNCTION = 3_000
+BUDGET_OF_FUNCTION = 4_000
 # What a module returns goes into the loss; so does what a loss function returns.
 _TRUSTED = re.compile(r"^_?forward(_|$)|_forward$|^(training|shared)_step$|^__call__$|loss|^forward")
 _UNTRUSTED = re.compile(r"inference|generat|predict|eval|sample|test")

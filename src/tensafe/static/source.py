@@ -85,6 +85,11 @@ class Source:
         return first < len(lines) and lines[first] <= (node.end_lineno or node.lineno)
 
     @functools.cached_property
+    def stars(self) -> list[ast.ImportFrom]:
+        """The `from x import *` at the top of the file."""
+        return [*_stars(self.tree.body)] if "import *" in self.text else []
+
+    @functools.cached_property
     def _parents(self) -> dict[ast.AST, ast.AST]:
         return {inner: outer for outer in ast.walk(self.tree) for inner in ast.iter_child_nodes(outer)}
 
@@ -108,6 +113,14 @@ class Source:
             self._lines = self.text.splitlines()
         text = self._lines[line - 1] if line <= len(self._lines) else ""
         return len(text.encode()[:offset].decode(errors="ignore"))
+
+
+def _stars(body: list[ast.stmt]) -> Iterator[ast.ImportFrom]:
+    for statement in body:
+        if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
+            yield statement
+        elif isinstance(statement, ast.If | ast.Try):
+            yield from _stars(statement.body)
 
 
 def _views_after_an_order(text: str) -> Iterator[int]:

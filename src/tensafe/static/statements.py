@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from tensafe.static import assignment, containers
-from tensafe.static.conditions import implied, key_of, truth
+from tensafe.static.conditions import implied, key_of, tensor_asked_for, truth
 from tensafe.static.discards import dropped
 from tensafe.static.graphs import finished, keeping, refusals
 from tensafe.static.iteration import rounds
-from tensafe.static.joins import join
+from tensafe.static.joins import join, join_all, options_of
 from tensafe.static.machine import Journal, Machine
 from tensafe.static.modes import grad_mode
-from tensafe.static.values import NOTHING_KNOWN, Path, Sequence, State, Value
+from tensafe.static.values import NOTHING_KNOWN, Choice, Memory, Path, Sequence, State, Value
 
 
 def expression(m: Machine, node: ast.Expr) -> None:
@@ -79,7 +79,7 @@ def branch(m: Machine, node: ast.If) -> bool:
         if held == key and isinstance(key, str):
             return m.block(node.body if arm == taken else node.orelse)
     known_then, known_else = implied(m, node, True), implied(m, node, False)
-    arms = _body(m, node.body), _body(m, node.orelse)
+    arms = _body(m, node.body), _body(m, node.orelse, tensor_asked_for(node.test))
     return two_arms(m, key, taken, *arms, known_then, known_else)
 
 
@@ -208,8 +208,22 @@ def attempt(m: Machine, node: ast.Try) -> bool:
     return m.block(node.finalbody) or (left and not node.handlers)
 
 
-def _body(m: Machine, body: list[ast.stmt]) -> Callable[[], bool]:
-    return lambda: m.block(body)
+def _body(m: Machine, body: list[ast.stmt], no_tensor: str = "") -> Callable[[], bool]:
+    """A suite to interpret; `no_tensor` is a name that is no tensor in it."""
+    if not body or not isinstance(m.frame.scope.get(no_tensor), Memory | Choice):
+        return lambda: m.block(body)
+    return lambda: _without_tensor(m, body, no_tensor)
+
+
+def _without_tensor(m: Machine, body: list[ast.stmt], name: str) -> bool:
+    scope, before = m.frame.scope, m.frame.scope[name]
+    others = [one for one in options_of(before) if type(one) is not Memory]
+    other = join_all(others) if others else m.thing(name)
+    m.bind(scope, name, other)
+    left = m.block(body)
+    if scope.get(name) is other:
+        m.bind(scope, name, before)
+    return left
 
 
 def _no_body() -> bool:

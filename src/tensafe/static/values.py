@@ -75,6 +75,7 @@ class Memory(Value):
         "label",
         "leaf",
         "made",
+        "maybe_number",
         "moved",
         "owner",
         "parents",
@@ -97,6 +98,7 @@ class Memory(Value):
         self.leaf = False
         self.moved = False  # by `.to(...)`, which copies a tensor and returns a module itself
         self.spread = False  # has at least one dimension, so that it copies when used as an index
+        self.maybe_number = False  # an item of an array, which is a number if that has one dimension
         self.data = False  # made of numbers alone: it has no history until something live is written into it
         self.folded: Moment | None = None  # where several of its elements became one place in memory
         self.base: Memory | None = None

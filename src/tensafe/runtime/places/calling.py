@@ -12,9 +12,11 @@ import torch
 
 from tensafe.facts import Site
 from tensafe.runtime.places.frames import _TENSAFE, INTERNAL, Place, site_of
+from tensafe.runtime.places.reading import syntax_in
 from tensafe.runtime.places.variables import ABSENT, Names, place_of, shares
-from tensafe.runtime.places.writing import Scope, call_at, dotted, root_of, scope_of, statement_at, target_at
-from tensafe.runtime.writes.alias_origins import alias_of
+from tensafe.runtime.places.writing import Scope, call_at, scope_of, statement_at, target_at
+from tensafe.syntax.chains import alias_of, links, root_of
+from tensafe.syntax.reading import Syntax, dotted
 
 
 class Caller:
@@ -59,8 +61,6 @@ class Caller:
 
 def _links(node: ast.expr) -> list[ast.expr]:
     """The names, attributes and constant items of a chain, from the inside out."""
-    from tensafe.runtime.places.writing import links
-
     return [part for part in reversed(list(links(node))) if not isinstance(part, ast.Call)]
 
 
@@ -89,6 +89,10 @@ class Writing:
     @property
     def place(self) -> Place:
         return self.caller.place
+
+    @property
+    def syntax(self) -> Syntax:
+        return syntax_in(self.scope)
 
     @property
     def site(self) -> Site | None:

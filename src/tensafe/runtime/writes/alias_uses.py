@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from tensafe.runtime.places.writing import dotted
-from tensafe.runtime.writes.alias_origins import alias_of
+from tensafe.syntax.chains import alias_of
+from tensafe.syntax.reading import dotted
 
 _IN_PLACE = re.compile(r"in[- ]?place", re.IGNORECASE)
 _PROCEDURES = re.compile(

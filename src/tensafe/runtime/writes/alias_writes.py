@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import threading
 from types import FunctionType
 from typing import Any
 
@@ -14,21 +15,23 @@ from tensafe.runtime.arrays.histories import SETS, brings_data
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.places.calling import Caller, Writing, writing_at
 from tensafe.runtime.places.frames import Place
-from tensafe.runtime.places.reading import binds, read_after
+from tensafe.runtime.places.reading import read_after
 from tensafe.runtime.places.source import site_of_node
 from tensafe.runtime.places.variables import first_argument, held, shares, stored
-from tensafe.runtime.places.writing import dotted
 from tensafe.runtime.storages.ledger import LedgerHistory, clock
+from tensafe.runtime.storages.pictures import Drawn, memory_of, written_part
 from tensafe.runtime.watcher import Context, Watcher
-from tensafe.runtime.writes.alias_origins import (
-    Origin,
-    argument_for,
-    default_of,
-    made_from,
-    parameter_of,
-)
 from tensafe.runtime.writes.alias_uses import brings_no_data, gives_back, is_meant, returned
 from tensafe.runtime.writes.overwritten import Overwritten
+from tensafe.syntax.chains import Origin, argument_for, default_of, made_from, parameter_of
+from tensafe.syntax.reading import binds, dotted
+
+
+class _OfThread(threading.local):
+    """The tensors of the write that one thread looks at."""
+
+    def __init__(self) -> None:
+        self.parts: tuple[Drawn, ...] = ()
 
 
 class AliasWrites(Watcher):
@@ -37,6 +40,7 @@ class AliasWrites(Watcher):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._told: set[tuple[str, int]] = set()
+        self._own = _OfThread()
         self._overwritten = Overwritten(self._report, context.guarded)
 
     def install(self, patches: Patches) -> None:
@@ -45,6 +49,13 @@ class AliasWrites(Watcher):
     def first_writes(self, op: str, target: torch.Tensor, arguments: tuple[Any, ...]) -> None:
         if target.layout is not torch.strided:
             return
+        self._own.parts = (Drawn(f"written by `{op}`", written_part(op, target, arguments)),)
+        try:
+            self._look(op, target, arguments)
+        finally:
+            self._own.parts = ()
+
+    def _look(self, op: str, target: torch.Tensor, arguments: tuple[Any, ...]) -> None:
         if self._overwritten.by_library(op, target, arguments):
             return
         writing = writing_at(op, target, arguments)
@@ -58,6 +69,7 @@ class AliasWrites(Watcher):
             self._own_attribute,
             self._callers_argument,
         ):
+            self._own.parts = self._own.parts[:1]
             if look(writing):
                 return
 
@@ -69,18 +81,18 @@ class AliasWrites(Watcher):
         if default is None or at.name.startswith("_"):
             return False
         value = at.names.value(at.root)
-        if not shares(value, at.storage) or not _is_default(at.place, value):
+        if not self._shares("the default", at.name, value, at.storage) or not _is_default(at.place, value):
             return False
         made = Moment(Kind.MADE, "", site_of_node(at.place, default), next(clock))
         return self._tell(at, "default", (made,), Certainty.DID)
 
     def _two_names(self, at: Writing) -> bool:
         """`labels = input_ids; labels.masked_fill_(...)`, and both are read afterwards."""
-        origin = made_from(at.place, at.scope, at.name, at.statement.lineno)
+        origin = made_from(at.syntax, at.name, at.statement.lineno)
         if origin is None or dotted(origin.root) == at.name or not self._surprises(at, origin):
             return False
         name = dotted(origin.root)
-        if not shares(at.names.value(origin.root), at.storage):
+        if not self._shares("the other name", name, at.names.value(origin.root), at.storage):
             return False
         read = read_after(at.place, at.statement, name)
         if read is None or read_after(at.place, at.statement, at.name) is None:
@@ -103,9 +115,9 @@ class AliasWrites(Watcher):
         if isinstance(value, torch.nn.Parameter) or not isinstance(at.root, ast.Name):
             return False
         for kept, held_value in at.names.own.items():
-            if kept == at.name or not shares(held_value, at.storage):
+            if kept == at.name or not self._shares("kept", kept, held_value, at.storage):
                 continue
-            origin = made_from(at.place, at.scope, kept, at.statement.lineno - 1)
+            origin = made_from(at.syntax, kept, at.statement.lineno - 1)
             if origin is None or dotted(origin.root) != at.name or "data" in origin.makers:
                 continue
             if any(maker not in ("detach", "cpu", "to", "float", "contiguous") for maker in origin.makers):
@@ -123,12 +135,12 @@ class AliasWrites(Watcher):
 
     def _own_attribute(self, at: Writing) -> bool:
         """`mask = self.mask.to(x.dtype); mask += x`: whether that changes the attribute hangs on a type."""
-        origin = made_from(at.place, at.scope, at.name, at.statement.lineno)
+        origin = made_from(at.syntax, at.name, at.statement.lineno)
         if origin is None or not origin.converts or not dotted(origin.root).startswith("self."):
             return False
-        if not shares(at.names.value(origin.root), at.storage):
-            return False
         name = dotted(origin.root)
+        if not self._shares("the attribute", name, at.names.value(origin.root), at.storage):
+            return False
         if any(isinstance(node, ast.stmt) and binds(node, name) for node in ast.walk(at.scope)):
             return False
         if read_after(at.place, at.statement, at.name) is None:
@@ -154,7 +166,7 @@ class AliasWrites(Watcher):
         function = at.scope
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or is_meant(function):
             return False
-        found = parameter_of(at.place, function, at.root, at.statement.lineno)
+        found = parameter_of(at.syntax, at.root, at.statement.lineno)
         if found is None or found[0] in ("self", "cls") or not returned(function):
             return False
         name, origin = found
@@ -192,6 +204,13 @@ class AliasWrites(Watcher):
                 return self._tell(at, "argument", trail, Certainty.MAY, text)
         return False
 
+    def _shares(self, role: str, name: str, value: Any, storage: Any) -> bool:
+        """Whether this name has the written memory; it is drawn, if something is told."""
+        if not shares(value, storage):
+            return False
+        self._own.parts = (*self._own.parts[:1], Drawn(role, value, name))
+        return True
+
     def _tell(
         self, at: Writing, note: str, trail: tuple[Moment, ...], certainty: Certainty, label: str = ""
     ) -> bool:
@@ -209,7 +228,8 @@ class AliasWrites(Watcher):
         if site is not None and (site.path, site.line) not in self._told:
             self._told.add((site.path, site.line))
             value = Value(frozenset(), trail, label)
-            call = Call(Kind.WRITTEN, op, site, next(clock), {"alias": value}, certainty, note)
+            roles, memory = {"alias": value}, memory_of(*self._own.parts)
+            call = Call(Kind.WRITTEN, op, site, next(clock), roles, certainty, note, memory)
             self._context.ask(call, LedgerHistory({}))
         return True
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from tensafe.facts import Call, Kind, Moment, Site, Value
+from tensafe.facts import Call, Kind, Memory, Moment, Site, Value
 from tensafe.runtime.places.frames import Place, site_of
 from tensafe.runtime.places.source import expressions_at, site_of_node, syntax_of
-from tensafe.runtime.places.writing import NEVER_COPIES
+from tensafe.runtime.places.variables import Names, place_of, user_frames
 from tensafe.runtime.storages.ledger import LedgerHistory, Write, ledger_of
+from tensafe.runtime.storages.pictures import Drawn, memory_of
+from tensafe.syntax.chains import NEVER_COPIES
 
 if TYPE_CHECKING:
     from tensafe.runtime.engine import Ask
@@ -33,6 +35,7 @@ class Target(NamedTuple):
     copied_by: str
     copied: Site
     written: Site
+    source: ast.expr  # what the copy is made of
 
 
 class Temporaries:
@@ -41,6 +44,7 @@ class Temporaries:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._targets: dict[tuple[int, int], tuple[CodeType, Target | None]] = {}
+        self._drawn: set[Target] = set()
         fresh = torch.empty(1)
         self._owners = torch._C._storage_Use_Count(fresh.untyped_storage()._cdata)
         self._storage_references = _storage_references(torch.empty(1))
@@ -85,8 +89,21 @@ class Temporaries:
         copied = Moment(Kind.COPIED, target.copied_by, target.copied, write.order - 1)
         written = Moment(Kind.WRITTEN, write.op, target.written, write.order)
         value = Value(frozenset({storage}), (copied, written))
-        call = Call(Kind.DISCARDED, write.op, site_of(write.place), write.order, {"written": value})
+        roles, memory = {"written": value}, self._memory(tensor, write, target)
+        call = Call(Kind.DISCARDED, write.op, site_of(write.place), write.order, roles, memory=memory)
         self._ask(call, LedgerHistory({storage: written}))
+
+    def _memory(self, tensor: torch.Tensor, write: Write, target: Target) -> tuple[Memory, ...]:
+        """The copy and what it was copied from, the first time that this line is told."""
+        if target in self._drawn:
+            return ()
+        self._drawn.add(target)
+        written = Drawn(f"written by `{write.op}`, then dropped", tensor)
+        frame = next((frame for frame in user_frames(4) if place_of(frame) == write.place), None)
+        if frame is None:
+            return memory_of(written)
+        source = Names(frame).value(target.source)
+        return memory_of(written, Drawn("unchanged", source, ast.unparse(target.source)))
 
 
 def _storage_references(tensor: torch.Tensor) -> int:
@@ -120,7 +137,8 @@ def _target(place: Place) -> Target | None:
             continue
         copying = _copying(chain)
         if copying is not None:
-            return Target(copying[0], site_of_node(place, copying[1]), site_of_node(place, statement))
+            copied, written = site_of_node(place, copying[1]), site_of_node(place, statement)
+            return Target(copying[0], copied, written, copying[2])
     return None
 
 
@@ -139,18 +157,18 @@ def _is_dropped(node: ast.expr, statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and statement.value is node
 
 
-def _copying(chain: ast.expr) -> tuple[str, ast.expr] | None:
-    """The innermost link of the chain that can have copied."""
-    found: tuple[str, ast.expr] | None = None
+def _copying(chain: ast.expr) -> tuple[str, ast.expr, ast.expr] | None:
+    """The innermost link of the chain that can have copied, and what it copied."""
+    found: tuple[str, ast.expr, ast.expr] | None = None
     node: ast.expr = chain
     while True:
         if isinstance(node, ast.Subscript):
             if not _is_basic(node.slice):
-                found = ("advanced indexing", node)
+                found = ("advanced indexing", node, node.value)
             node = node.value
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in MAY_COPY:
-                found = (f"`Tensor.{node.func.attr}`", node)
+                found = (f"`Tensor.{node.func.attr}`", node, node.func.value)
             elif node.func.attr not in NEVER_COPIES and not node.func.attr.endswith("_"):
                 return found  # what this call gives is the original: `clone()` says that it copies
             node = node.func.value

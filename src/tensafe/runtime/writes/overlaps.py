@@ -12,12 +12,13 @@ from torch.compiler import is_compiling
 
 from tensafe.facts import Call, Certainty, Kind, Moment, StorageId, Value
 from tensafe.memory import Extent, meet, meet_itself
-from tensafe.memory.from_torch import pair_of, unwatched
+from tensafe.memory.from_torch import pair_of
 from tensafe.runtime import modes
 from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.places.frames import INTERNAL, Place, site_of, user_place
 from tensafe.runtime.storages.ledger import LedgerHistory, clock, ledger_of
+from tensafe.runtime.storages.pictures import Drawn, memory_of, written_part
 from tensafe.runtime.storages.weak import WeakFacts
 from tensafe.runtime.watcher import Context, Watcher
 from tensafe.runtime.writes.trials import goes_wrong, values_disagree
@@ -25,7 +26,6 @@ from tensafe.runtime.writes.trials import goes_wrong, values_disagree
 MOST_SITES = 1_000
 MOST_LOOKS = 4
 STEPS = 2_000
-BASIC = (int, slice, type(None), type(...))
 MAKERS = ("unfold", "as_strided", "expand", "expand_as", "broadcast_to")
 
 
@@ -67,7 +67,7 @@ class Overlaps(Watcher):
         place = user_place(4) if read is not target else None
         if place is None or not self._looks_again(place):
             return
-        written = _written(op, target, arguments)
+        written = written_part(op, target, arguments)
         if written is None or _identical(written, read):
             return
         pair = pair_of(written, read)
@@ -75,7 +75,8 @@ class Overlaps(Watcher):
             return
         if goes_wrong("copy_" if op.endswith("__setitem__") else op.rpartition(".")[2], written, read):
             self._looks[place] = MOST_LOOKS
-            self._report(op, target, place, "input", ())
+            parts = (Drawn("written here", written), Drawn("read here", read))
+            self._report(op, target, place, "input", (), parts)
 
     def _looks_again(self, place: Place) -> bool:
         """The first writes of a line are looked at."""
@@ -88,7 +89,7 @@ class Overlaps(Watcher):
     def first_writes(self, op: str, target: torch.Tensor, arguments: tuple[Any, ...]) -> None:
         if target.layout is not torch.strided or target.is_contiguous() or target.numel() < 2:
             return
-        written = _written(op, target, arguments)
+        written = written_part(op, target, arguments)
         if written is None:
             return
         extent = Extent(0, tuple(written.shape), tuple(written.stride()), 1)
@@ -101,7 +102,7 @@ class Overlaps(Watcher):
         self._told.add(place)
         made = self._made.get(target)
         trail = () if made is None else (Moment(Kind.VIEWED, made[0], site_of(made[1]), made[2]),)
-        self._report(op, target, place, "itself", trail, disagree)
+        self._report(op, target, place, "itself", trail, (Drawn("written here", written),), disagree)
 
     def _report(
         self,
@@ -110,25 +111,15 @@ class Overlaps(Watcher):
         place: Place,
         note: str,
         trail: tuple[Moment, ...],
+        parts: tuple[Drawn, ...],
         certainty: Certainty = Certainty.DID,
     ) -> None:
         storage: StorageId = ledger_of(target).id
-        value = Value(frozenset({storage}), trail)
-        call = Call(Kind.OVERLAPPED, op, site_of(place), next(clock), {"target": value}, certainty, note)
+        roles = {"target": Value(frozenset({storage}), trail)}
+        call = Call(
+            Kind.OVERLAPPED, op, site_of(place), next(clock), roles, certainty, note, memory_of(*parts)
+        )
         self._context.ask(call, LedgerHistory({}))
-
-
-def _written(op: str, target: torch.Tensor, arguments: tuple[Any, ...]) -> torch.Tensor | None:
-    """The part of the target that is written; None when its index is not of slices and numbers."""
-    if not op.endswith("__setitem__"):
-        return target
-    index = arguments[0]
-    parts = index if type(index) is tuple else (index,)
-    if any(type(part) not in BASIC for part in parts):
-        return None
-    with torch.no_grad(), torch._C.DisableTorchFunction(), unwatched():
-        part: torch.Tensor = torch._C.TensorBase.__getitem__(target, index)
-    return part
 
 
 def _identical(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -16,13 +16,14 @@ from tensafe.facts import Certainty, Kind, Moment, Site
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.places.calling import Caller, outside
 from tensafe.runtime.places.frames import INTERNAL, Place, site_of, user_places
-from tensafe.runtime.places.reading import binds, read_after, reads
+from tensafe.runtime.places.reading import read_after, syntax_in
 from tensafe.runtime.places.source import expressions_at, site_of_node, syntax_of
 from tensafe.runtime.places.variables import attribute, first_argument, held, shares
-from tensafe.runtime.places.writing import dotted, scope_of
+from tensafe.runtime.places.writing import scope_of
 from tensafe.runtime.storages.ledger import clock
 from tensafe.runtime.storages.weak import WeakFacts
-from tensafe.runtime.writes.alias_origins import alias_of, made_from
+from tensafe.syntax.chains import alias_of, made_from
+from tensafe.syntax.reading import binds, dotted
 
 MOST_HOOKS = 256
 NEVER_NEGATIVE = ("Relu", "Sigmoid", "Softmax", "Exp", "Abs")
@@ -107,9 +108,9 @@ class Overwritten:
         call, statement = caller.call, caller.statement
         if call is None or statement is None or isinstance(statement, ast.Expr):
             return False
-        syntax = syntax_of(caller.place[0].co_filename)
+        scope = scope_of(caller.place, statement)
         for argument in call.args:
-            if not isinstance(argument, ast.Name | ast.Attribute) or syntax is None:
+            if not isinstance(argument, ast.Name | ast.Attribute) or scope is None:
                 continue
             name = dotted(argument)
             if not shares(caller.names.value(argument), storage):
@@ -118,7 +119,7 @@ class Overwritten:
                 return True
             later = [
                 node
-                for node in reads(statement, name, syntax.parents)
+                for node in syntax_in(scope).reads(statement, name)
                 if node is not argument and _position(node) > _position(call)
             ]
             if not later and (binds(statement, name) or isinstance(statement, ast.Return)):
@@ -133,17 +134,18 @@ class Overwritten:
         self, op: str, caller: Caller, call: ast.Call, name: str, storage: Any, made: tuple[Moment, ...]
     ) -> bool:
         """`identity = x; x = self.act(x)`, and `identity` is read afterwards as if it were unchanged."""
-        statement, syntax = caller.statement, syntax_of(caller.place[0].co_filename)
+        statement = caller.statement
         scope = scope_of(caller.place, statement) if statement is not None else None
-        if statement is None or scope is None or syntax is None:
+        if statement is None or scope is None:
             return False
+        syntax = syntax_in(scope)
         for kept, value in caller.names.own.items():
             if kept == name or not shares(value, storage):
                 continue
-            origin = made_from(caller.place, scope, kept, statement.lineno - 1)
+            origin = made_from(syntax, kept, statement.lineno - 1)
             if origin is None or dotted(origin.root) != name or origin.makers:
                 continue
-            here = reads(statement, kept, syntax.parents)
+            here = syntax.reads(statement, kept)
             later = [node for node in here if _position(node) > _position(call)]
             read = later[0] if later else read_after(caller.place, statement, kept)
             if read is not None:

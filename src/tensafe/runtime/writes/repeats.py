@@ -16,21 +16,19 @@ from tensafe.facts import Call, Certainty, Kind, Moment, Site, Value
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.places.frames import Place, site_of, user_place
 from tensafe.runtime.places.names import named_tensors
+from tensafe.runtime.places.reading import syntax_in
 from tensafe.runtime.places.source import expressions_at, site_of_node
 from tensafe.runtime.places.variables import Names, held, place_of, shares, user_frames
-from tensafe.runtime.places.writing import (
-    assignments,
-    class_of,
-    dotted,
-    links,
-    loop_over,
-    scope_of,
-    target_at,
-)
+from tensafe.runtime.places.writing import assignments, class_of, scope_of, target_at
 from tensafe.runtime.storages.ledger import LedgerHistory, clock, ledger_of
+from tensafe.runtime.storages.pictures import Drawn, memory_of
 from tensafe.runtime.watcher import Context, Watcher
+from tensafe.syntax.chains import links, loop_over
+from tensafe.syntax.reading import dotted
 
 _SAYS_SHARED = re.compile(r"shar|tied|tying|\btie|same (weight|layer|module)|recurren", re.IGNORECASE)
+
+MOST_KEYS = 4
 
 
 class Repeats(Watcher):
@@ -57,10 +55,11 @@ class Repeats(Watcher):
         names = Names(frames[0])
         storage = target.untyped_storage()
         for expression in containers:
-            if _repeated(names.value(expression), storage):
+            keys = _repeated(names.value(expression), storage)
+            if keys:
                 site = _made(place, expression)
                 if site is not None:
-                    self._report("tensor", op, site, site_of(place), ledger_of(target).id)
+                    self._report("tensor", op, site, site_of(place), target, _parts(expression, keys, target))
                 return
 
     def _add_module(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,7 +88,7 @@ class Repeats(Watcher):
         certainty = Certainty.DID if constructs else Certainty.MAY
         if _says_shared(site):
             certainty = Certainty.OFTEN_MEANT
-        self._report("module", "Module.add_module", site, site_of(place), None, certainty)
+        self._report("module", "Module.add_module", site, site_of(place), None, (), certainty)
 
     def _report(
         self,
@@ -97,15 +96,16 @@ class Repeats(Watcher):
         op: str,
         made: Site,
         used: Site | None,
-        storage: Any,
+        target: torch.Tensor | None,
+        parts: tuple[Drawn, ...],
         certainty: Certainty = Certainty.DID,
     ) -> None:
         if (made.path, made.line) in self._told:
             return
         self._told.add((made.path, made.line))
-        storages = frozenset() if storage is None else frozenset({storage})
-        value = Value(storages, (Moment(Kind.REPEATED, op, used, next(clock)),))
-        call = Call(Kind.REPEATED, op, made, next(clock), {"repeated": value}, certainty, note)
+        storages = frozenset() if target is None else frozenset({ledger_of(target).id})
+        roles = {"repeated": Value(storages, (Moment(Kind.REPEATED, op, used, next(clock)),))}
+        call = Call(Kind.REPEATED, op, made, next(clock), roles, certainty, note, memory_of(*parts))
         self._context.ask(call, LedgerHistory({}))
 
 
@@ -115,16 +115,24 @@ def _containers(place: Place, node: ast.expr) -> Iterator[ast.expr]:
         if isinstance(link, ast.Subscript) and not isinstance(link.slice, ast.Constant | ast.Slice):
             yield link.value
         if isinstance(link, ast.Name):
-            over = loop_over(place, link, link.id)
+            scope = scope_of(place, link)
+            over = loop_over(syntax_in(scope), link, link.id) if scope is not None else None
             for part in ast.walk(over) if over is not None else ():
                 if isinstance(part, ast.Name | ast.Attribute):
                     yield part
 
 
-def _repeated(container: Any, storage: Any) -> bool:
-    """Whether one and the same tensor, over this storage, is there twice."""
-    hits = [item for _, item in held(container) if shares(item, storage)]
-    return len(hits) > 1 and all(item is hits[0] for item in hits[1:])
+def _repeated(container: Any, storage: Any) -> list[Any]:
+    """The keys under which one and the same tensor, over this storage, is there twice or more."""
+    hits = [(key, item) for key, item in held(container) if shares(item, storage)]
+    same = len(hits) > 1 and all(item is hits[0][1] for _, item in hits[1:])
+    return [key for key, _ in hits] if same else []
+
+
+def _parts(container: ast.expr, keys: list[Any], target: torch.Tensor) -> tuple[Drawn, ...]:
+    """One memory under several keys."""
+    name = dotted(container)
+    return tuple(Drawn("one tensor", target, f"{name}[{key!r}]") for key in keys[:MOST_KEYS])
 
 
 def _made(place: Place, container: ast.expr) -> Site | None:

@@ -7,8 +7,8 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from tensafe.facts import Moment
-from tensafe.static.aliasing.reading import Syntax
 from tensafe.static.values import Frame, Instance, Memory, Optimizer, Path, State, Value
+from tensafe.syntax.reading import Syntax
 
 
 class Repeat(NamedTuple):

@@ -6,11 +6,18 @@ import ast
 import re
 
 from tensafe.facts import Kind
-from tensafe.static.aliasing.chains import Function, Origin, alias_of, argument_for, links, parameter_of
-from tensafe.static.aliasing.meant import brings_data, gives_back, is_meant, only_converts
-from tensafe.static.aliasing.reading import Syntax, binds, dotted
+from tensafe.static.aliasing.meant import (
+    brings_data,
+    gives_back,
+    is_built_up,
+    is_meant,
+    is_to_be_written,
+    only_converts,
+)
 from tensafe.static.aliasing.writing import Writing, lies_in, moment_in, shares
 from tensafe.static.values import Frame, Instance, Layer, Value
+from tensafe.syntax.chains import Function, Origin, alias_of, argument_for, links, parameter_of
+from tensafe.syntax.reading import Syntax, binds, dotted
 
 _EMPTY = re.compile(r"zeros|empty|full|ones|new_(zeros|empty|full|ones)")
 
@@ -26,7 +33,7 @@ def callers_argument(at: Writing) -> bool:
     if found is None or found[0] in ("self", "cls") or not at.syntax.returned:
         return False
     name, origin = found
-    if not at.target.exact and not origin.may_copy:
+    if is_to_be_written(name) or (not at.target.exact and not origin.may_copy):
         return False  # an index under a name: a copy, when it is a mask
     node, frame = at.m.called_from[-1]
     if function.name == "forward" and isinstance(node, ast.Call) and not origin.makers:
@@ -34,7 +41,7 @@ def callers_argument(at: Writing) -> bool:
     gives = gives_back(at.syntax, {name, at.name})
     if not origin.makers and (gives or not only_converts(_value_node(at), at.name)):
         return False
-    if (gives and not origin.converts) or brings_data(at.syntax, at.name):
+    if (gives and not origin.converts) or brings_data(at.syntax, at.name) or is_built_up(at.syntax, {name}):
         return False
     if not gives and not any(at.syntax.read_after(at.statement, text) for text in {name, at.name}):
         return False

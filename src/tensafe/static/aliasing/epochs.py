@@ -7,9 +7,9 @@ import ast
 from tensafe.facts import Kind
 from tensafe.ops import words
 from tensafe.static.aliasing.items import converts
-from tensafe.static.aliasing.reading import Syntax, binds, dotted
 from tensafe.static.aliasing.writing import Writing, moment_in
 from tensafe.static.values import TENSOR, Memory, Sequence, Value
+from tensafe.syntax.reading import Syntax, binds, dotted
 
 _STATISTICS = words("mean std var max min amax amin norm sum median")
 _AGAIN = ("sub", "div", "mul", "pow", "exp", "log", "sqrt", "neg", "add")

@@ -7,11 +7,11 @@ import ast
 from tensafe.facts import Kind, Moment
 from tensafe.facts import Value as Fact
 from tensafe.static.aliasing.books import Bound, Collected
-from tensafe.static.aliasing.chains import alias_of, loop_over, made_from
-from tensafe.static.aliasing.reading import Syntax, dotted
 from tensafe.static.hazards import memories
 from tensafe.static.machine import Machine
 from tensafe.static.values import ARRAY, TENSOR, Memory, Value
+from tensafe.syntax.chains import alias_of, loop_over, made_from
+from tensafe.syntax.reading import Syntax, dotted
 
 _PARTS = frozenset({"narrow", "select", "diagonal"})
 _EXPORTS = ("Tensor.numpy", "torch.from_numpy", "torch.as_tensor")

@@ -7,14 +7,14 @@ import ast
 from tensafe.facts import Kind
 from tensafe.facts import Value as Fact
 from tensafe.static.aliasing.books import Kept
-from tensafe.static.aliasing.chains import alias_of
 from tensafe.static.aliasing.layers import container_of, made_inplace
-from tensafe.static.aliasing.reading import dotted
 from tensafe.static.aliasing.writing import Writing, moment_in
 from tensafe.static.arguments import Arguments
 from tensafe.static.hazards import memories
 from tensafe.static.machine import Machine
 from tensafe.static.values import Constant, Frame, Function, Layer, Value
+from tensafe.syntax.chains import alias_of
+from tensafe.syntax.reading import dotted
 
 
 def registered(m: Machine, module: int, given: Arguments) -> None:

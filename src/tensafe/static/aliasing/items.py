@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from tensafe.facts import Kind, Moment
 from tensafe.facts import Value as Fact
 from tensafe.static.aliasing.meant import SETS, brings_data, is_meant
-from tensafe.static.aliasing.reading import dotted
 from tensafe.static.aliasing.writing import Writing, holds, moment_in, target_of
 from tensafe.static.values import ARRAY, Frame, Instance
+from tensafe.syntax.reading import dotted
 
 _FETCHES = ("__getitem__", "__getitems__", "get_item", "getitem")
 
@@ -69,9 +69,16 @@ def _is_in_closure(at: Writing) -> bool:
 def converts(at: Writing) -> bool:
     """Whether a write changes the values that are there, and does not fill a buffer."""
     name = at.op.rpartition(".")[2]
-    if name in SETS and not _sets_number(at):
+    if (name in SETS and not _sets_number(at)) or _is_given_out(at):
         return False
     return not brings_data(at.syntax, at.name) or at.name.startswith("self.")
+
+
+def _is_given_out(at: Writing) -> bool:
+    """`np.cumsum(a, out=b)` fills b, unless it computes with b, too."""
+    if not isinstance(at.node, ast.Call) or not any(keyword.arg == "out" for keyword in at.node.keywords):
+        return False
+    return all(dotted(argument) != at.name for argument in at.node.args)
 
 
 def _sets_number(at: Writing) -> bool:

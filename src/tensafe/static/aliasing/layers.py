@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from tensafe.facts import Kind, Moment
-from tensafe.static.aliasing.chains import alias_of, made_from
-from tensafe.static.aliasing.reading import Syntax, binds, dotted
 from tensafe.static.aliasing.writing import Writing, moment_in, shares
 from tensafe.static.hazards import memories
 from tensafe.static.machine import Machine
 from tensafe.static.values import Mapping, Sequence, Value
+from tensafe.syntax.chains import alias_of, made_from
+from tensafe.syntax.reading import Syntax, binds, dotted
 
 _KEEPERS = frozenset({"append", "insert", "add", "extend", "setdefault"})
 
@@ -49,9 +49,22 @@ def _reads_later(at: Writing, call: ast.Call, name: str, argument: ast.AST | Non
     """A read of the name in the same statement, to the right of the call."""
     assert at.statement is not None
     for node in at.syntax.reads(at.statement, name):
+        if _is_in_other_arm(at, node, call):
+            continue
         if node is not argument and (node.lineno, node.col_offset) > (call.lineno, call.col_offset):
             return node
     return None
+
+
+def _is_in_other_arm(at: Writing, node: ast.expr, call: ast.Call) -> bool:
+    """Whether `a if test else b` evaluates either the one or the other."""
+    here: ast.AST | None = node
+    while here is not None and here is not at.statement:
+        around = at.syntax.parents.get(here)
+        if isinstance(around, ast.IfExp) and here is around.orelse:
+            return any(part is call for part in ast.walk(around.body))
+        here = around
+    return False
 
 
 def _kept_name_read(at: Writing, call: ast.Call, name: str) -> bool:

@@ -7,14 +7,17 @@ import re
 from collections.abc import Iterable
 
 from tensafe.ops import words
-from tensafe.static.aliasing.chains import Function, alias_of, root_of
-from tensafe.static.aliasing.reading import Syntax, dotted
+from tensafe.syntax.chains import Function, alias_of, root_of
+from tensafe.syntax.reading import Syntax, dotted
 
 _IN_PLACE = re.compile(r"in[- ]?place|mutat|modif(y|ies) the (input|argument)", re.IGNORECASE)
 _PROCEDURES = re.compile(
     r"_*(set|init|reset|update|fill|zero|apply|sync|accumulate|copy|write|swap|clear|decay|step|load|restore|"
     r"push|insert|store|add|put|train|clip|freeze|mutate|modify|increment|scatter|blend|ema|soft_update)"
     r"(_|$|[A-Z])"
+)
+_TO_WRITE = re.compile(
+    r"(^|_)(out|outs|outputs?|buf|buffers?|caches?|workspace|scratch|storage)$|[a-z]_states?$"
 )
 _NUMBERS = words("float int torch math np")  # `float("-inf")`, `torch.inf`
 _NEW_DATA = words("add_ lerp_ copy_ addcmul_ addcdiv_ maximum_")
@@ -42,6 +45,36 @@ def is_meant(function: Function, procedures: bool = True) -> bool:
     if any(_IN_PLACE.search(argument.arg.replace("_", "")) for argument in arguments):
         return True
     return bool(_IN_PLACE.search(ast.get_docstring(function) or ""))
+
+
+def is_to_be_written(name: str) -> bool:
+    """Whether an argument's name says that functions write it: `out`, `cache`, `conv_state`."""
+    return _TO_WRITE.search(name) is not None
+
+
+def is_built_up(syntax: Syntax, names: set[str]) -> bool:
+    """Whether a loop makes items of one of these from the items before: `a[t] = a[t - 1] + x[t]`."""
+    return any(
+        isinstance(node, ast.Assign)
+        and any(_owner(target) in names for target in node.targets)
+        and any(_owner(part) in names and _is_shifted(part) for part in ast.walk(node.value))
+        for node in syntax.own
+    )
+
+
+def _owner(node: ast.AST) -> str:
+    return node.value.id if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) else ""
+
+
+def _is_shifted(node: ast.AST) -> bool:
+    """Whether an index is a name and a number: `a[t - 1]`, `a[at(t, u + 1)]`."""
+    return any(
+        isinstance(part, ast.BinOp)
+        and isinstance(part.op, ast.Add | ast.Sub)
+        and isinstance(part.left, ast.Name)
+        and isinstance(part.right, ast.Constant)
+        for part in ast.walk(node.slice if isinstance(node, ast.Subscript) else node)
+    )
 
 
 def gives_back(syntax: Syntax, names: set[str]) -> bool:

@@ -6,10 +6,10 @@ import ast
 import re
 
 from tensafe.facts import Certainty, Kind
-from tensafe.static.aliasing.chains import Origin, default_of, made_from
-from tensafe.static.aliasing.reading import binds, dotted
 from tensafe.static.aliasing.writing import Writing, holds, is_parameter, moment_in, shares, target_of
-from tensafe.static.values import TENSOR, Instance, Mapping, Memory, Sequence
+from tensafe.static.values import ARRAY, TENSOR, Instance, Mapping, Memory, Sequence
+from tensafe.syntax.chains import Origin, default_of, made_from
+from tensafe.syntax.reading import binds, dotted
 
 _LABELS = re.compile(r"label|target|gold", re.IGNORECASE)
 _INPUTS = re.compile(r"^(?!.*(label|target)).*(input|token|ids|image|pixel|text|source)", re.IGNORECASE)
@@ -107,10 +107,18 @@ def _kept(at: Writing, name: str) -> bool:
     if not origin.may_copy and not _is_exact(at, name):
         return False
     read = _both_read(at, name)
-    if read is None:
+    if read is None or _is_narrowed(at, origin.statement):
         return False
     written = moment_in(at.m, at.frame, Kind.WRITTEN, at.op, at.node)
     return at.tell("kept", (written, at.read(read)), name, at=origin.statement)
+
+
+def _is_narrowed(at: Writing, kept: ast.stmt) -> bool:
+    """`padded = x; x = x[:n]`: the name that was kept is the larger view, and means to show the write."""
+    return any(
+        statement.lineno > kept.lineno and isinstance(value, ast.Subscript) and dotted(value.value) == at.name
+        for statement, value in at.syntax.assignments(at.name)
+    )
 
 
 def batch_field(at: Writing) -> bool:
@@ -136,6 +144,8 @@ def shallow_copy(at: Writing) -> bool:
     """`new = dict(batch); new["image"] *= 2`: the copy is another dict of the same tensors."""
     target = target_of(at.node)
     if at.statement is None or not isinstance(at.root, ast.Name) or not isinstance(target, ast.Subscript):
+        return False
+    if at.target.kind == ARRAY:  # a list of an array of one dimension holds numbers
         return False
     found = [one for one in at.syntax.assignments(at.name) if one[0].lineno <= at.statement.lineno]
     original = _copied_from(found[-1][1]) if found else ""

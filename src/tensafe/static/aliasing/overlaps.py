@@ -7,12 +7,12 @@ import ast
 from tensafe.facts import Certainty, Kind, Moment
 from tensafe.facts import Value as Fact
 from tensafe.ops import words
-from tensafe.static.aliasing.reading import dotted
 from tensafe.static.aliasing.slices import overlap
 from tensafe.static.aliasing.writing import Writing, target_of
 from tensafe.static.arguments import Arguments
 from tensafe.static.machine import Machine
 from tensafe.static.values import TENSOR, Constant, Memory, Sequence, Value
+from tensafe.syntax.reading import dotted
 
 _EXPANDING = words("expand expand_as broadcast_to")
 FOLDING = _EXPANDING | {"unfold", "as_strided"}

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from tensafe.facts import Kind, Moment
 from tensafe.facts import Value as Fact
-from tensafe.static.aliasing.chains import alias_of
-from tensafe.static.aliasing.reading import dotted
 from tensafe.static.aliasing.writing import moment_in, shares
 from tensafe.static.hazards import memories
 from tensafe.static.machine import Machine
 from tensafe.static.values import ARRAY, TENSOR, Frame, Instance, Memory, Value
+from tensafe.syntax.chains import alias_of
+from tensafe.syntax.reading import dotted
 
 
 def handed_out(m: Machine, callee: Frame, caller: Frame, result: Value, since: int, call: ast.AST) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from tensafe.facts import Certainty, Kind
 from tensafe.facts import Value as Fact
 from tensafe.ops import words
 from tensafe.static.aliasing.books import Repeat
-from tensafe.static.aliasing.reading import dotted, flat
 from tensafe.static.aliasing.writing import Writing, moment_in
 from tensafe.static.iteration import view_of
 from tensafe.static.joins import join
@@ -25,6 +25,7 @@ from tensafe.static.values import (
     Sequence,
     Value,
 )
+from tensafe.syntax.reading import dotted, flat
 
 _SAYS_SHARED = re.compile(r"shar|tied|tying|\btie|same (weight|layer|module)|recurren|recursi", re.IGNORECASE)
 _WITH_PARAMETERS = words(
@@ -136,7 +137,7 @@ def _tell(m: Machine, repeat: Repeat, note: str, op: str, node: ast.AST) -> bool
     source = repeat.frame.source
     if m.books.tells((source.path, "repeat", getattr(repeat.node, "lineno", 0))):
         used = moment_in(m, m.frame, Kind.REPEATED, op, node)
-        meant = _says_shared(repeat) or (note == "module" and _may_be_meant(m, repeat, node))
+        meant = _says_shared(m, repeat) or (note == "module" and _may_be_meant(m, repeat, node))
         certainty = Certainty.OFTEN_MEANT if meant else Certainty.MAY
         values = {"repeated": Fact(frozenset(), (used,))}
         m.put(Kind.REPEATED, op, repeat.node, repeat.frame, values, certainty=certainty, note=note)
@@ -166,8 +167,20 @@ def slot_stored(m: Machine, owner: Sequence, value: Value) -> None:
         owner.rest = join(owner.rest, value)
 
 
-def _says_shared(repeat: Repeat) -> bool:
-    """Whether the author says at this line, or right above, that the object is shared."""
+def _conditions(m: Machine, repeat: Repeat) -> Iterator[ast.expr]:
+    """What is asked before the object is repeated."""
+    parents = m.books.syntax(repeat.frame.node).parents
+    here = parents.get(repeat.node)
+    while here is not None:
+        if isinstance(here, ast.If | ast.IfExp):
+            yield here.test
+        here = parents.get(here)
+
+
+def _says_shared(m: Machine, repeat: Repeat) -> bool:
+    """Whether the author says at this line, right above, or in a condition, that the object is shared."""
+    if any(_SAYS_SHARED.search(ast.unparse(test)) for test in _conditions(m, repeat)):
+        return True
     line = getattr(repeat.node, "lineno", 1)
     before, own = ["", *repeat.frame.source.text.splitlines()][line - 1 : line + 1]
     return bool(_SAYS_SHARED.search(before.partition("#")[2]) or _SAYS_SHARED.search(own))

@@ -8,10 +8,10 @@ from tensafe.facts import Kind
 from tensafe.facts import Value as Fact
 from tensafe.ops import words
 from tensafe.static.aliasing.books import Handed
-from tensafe.static.aliasing.reading import dotted
 from tensafe.static.arguments import Arguments
 from tensafe.static.machine import Machine
 from tensafe.static.values import Function, Instance, Layer, Library, Mapping, Memory, Sequence, State, Value
+from tensafe.syntax.reading import dotted
 
 METHODS = words("submit apply_async run_in_executor start result join shutdown wait")
 _WAITS = words("result join shutdown wait")

@@ -6,11 +6,11 @@ import ast
 
 from tensafe.facts import Kind, Moment
 from tensafe.facts import Value as Fact
-from tensafe.static.aliasing.chains import Origin, made_from
 from tensafe.static.aliasing.items import converts
-from tensafe.static.aliasing.reading import dotted
 from tensafe.static.aliasing.writing import Writing, moment_in, shares
 from tensafe.static.values import ARRAY, TENSOR, Memory
+from tensafe.syntax.chains import Origin, made_from
+from tensafe.syntax.reading import dotted
 
 _EXPORTS = frozenset({"from_numpy", "numpy", "as_tensor", "asarray"})
 

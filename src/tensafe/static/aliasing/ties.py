@@ -9,7 +9,6 @@ from tensafe.facts import Kind, Moment
 from tensafe.facts import Value as Fact
 from tensafe.ops import words
 from tensafe.static.aliasing.books import Copied, Held, Unlinked
-from tensafe.static.aliasing.reading import dotted
 from tensafe.static.aliasing.repeats import has_parameters
 from tensafe.static.aliasing.writing import Writing, moment_in
 from tensafe.static.iteration import view_of
@@ -27,6 +26,7 @@ from tensafe.static.values import (
     State,
     Value,
 )
+from tensafe.syntax.reading import dotted
 
 CONVERTING = words("double half bfloat16 float cuda to")
 _CERTAIN = words("double half bfloat16")

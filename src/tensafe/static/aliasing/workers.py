@@ -9,7 +9,6 @@ from tensafe.facts import Certainty, Kind, Moment
 from tensafe.facts import Value as Fact
 from tensafe.static import definitions
 from tensafe.static.aliasing.meant import mentions
-from tensafe.static.aliasing.reading import dotted
 from tensafe.static.arguments import Arguments
 from tensafe.static.invocation import invoke
 from tensafe.static.machine import Machine
@@ -27,6 +26,7 @@ from tensafe.static.values import (
     Sequence,
     Value,
 )
+from tensafe.syntax.reading import dotted
 
 _FETCHES = ("__getitem__", "__getitems__", "__iter__")
 Method = ast.FunctionDef | ast.AsyncFunctionDef

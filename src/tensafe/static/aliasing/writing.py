@@ -7,10 +7,10 @@ from functools import cached_property
 
 from tensafe.facts import Certainty, Kind, Moment
 from tensafe.facts import Value as Fact
-from tensafe.static.aliasing.chains import Origin, root_of
-from tensafe.static.aliasing.reading import Syntax, dotted
 from tensafe.static.machine import Machine
 from tensafe.static.values import Choice, Frame, Instance, Layer, Mapping, Memory, Sequence, Value
+from tensafe.syntax.chains import Origin, root_of
+from tensafe.syntax.reading import Syntax, dotted
 
 
 class Writing:

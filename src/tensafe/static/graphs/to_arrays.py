@@ -35,7 +35,7 @@ _DRAW = words("plot scatter hist bar imshow semilogy semilogx loglog fill_betwee
 
 def converted(m: Machine, tensor: Memory, node: ast.Call, given: Arguments) -> None:
     """`tensor.numpy()`."""
-    if tensor.grad == YES and "force" not in given.keywords and surely_requires_grad(m, tensor):
+    if m.grad_on and tensor.grad == YES and "force" not in given.keywords and surely_requires_grad(m, tensor):
         func = node.func
         assert isinstance(func, ast.Attribute)
         _ask(m, tensor, "Tensor.numpy", node, "array", func.value)
@@ -44,7 +44,7 @@ def converted(m: Machine, tensor: Memory, node: ast.Call, given: Arguments) -> N
 def given(m: Machine, name: str, path: str, arguments: Arguments, node: ast.Call) -> None:
     """`np.name(...)` or `plt.name(...)` is given tensors, or lists of them."""
     drawn = (path.startswith("matplotlib") and name in _DRAW) or path.startswith(CONVERTING)
-    if name not in _GATHER and not drawn:
+    if (name not in _GATHER and not drawn) or not m.grad_on:  # under `no_grad` PyTorch gives the array
         return
     for operand, value in zip(node.args, arguments.positional, strict=False):
         if type(value) is Memory:

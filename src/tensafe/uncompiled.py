@@ -1,4 +1,4 @@
-"""Looking is not traced: `torch.compile` breaks its graph around it, and runs it as it is."""
+"""Functions of ours that `torch.compile` does not trace: it breaks the graph around them, and runs them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensafe.ops import words
-from tensafe.static.aliasing.reading import Syntax, dotted
+from tensafe.syntax.reading import Syntax, dotted
 
 NEVER_COPIES = words(
     """

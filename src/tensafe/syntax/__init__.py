@@ -1,0 +1,1 @@
+"""What plain Python syntax says of names: whose memory they have, and whether they are read again."""
