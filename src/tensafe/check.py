@@ -25,7 +25,7 @@ from tensafe.checking.outcome import Outcome
 from tensafe.checking.stamp import stamp
 from tensafe.facts import Call, History
 from tensafe.findings import Finding, NotChecked, Record
-from tensafe.findings.allow import allowing
+from tensafe.findings.allow import Allows
 from tensafe.findings.cells import split_cell
 from tensafe.findings.source import decode, split_lines
 from tensafe.rules._loader import Rule, by_name
@@ -70,9 +70,9 @@ def look(text: str, path: str, rules: Sequence[Rule]) -> Outcome:
     gave_up = examine(path, text, ask, consulted)
     outcome = Outcome(gave_up=gave_up, lines=text.count("\n") + 1, comments=allow_comments(text, path))
     outcome.consulted = dict.fromkeys(sorted(consulted), "")
-    lines = split_lines(text) if found else []
+    allows = Allows(functools.cache(lambda other: split_lines(text) if other == path else _lines_of(other)))
     for finding in found.values():
-        uses = list(allowing(finding, functools.partial(_line_of, lines, path)))
+        uses = list(allows.uses(finding))
         outcome.uses += uses
         if not uses:
             outcome.findings.append(finding)
@@ -93,15 +93,13 @@ def _keep(found: dict[tuple[str, str, int, int], Finding], finding: Finding) -> 
 _GRAVITY = {"notice": 0, "warning": 1, "error": 2}
 
 
-def _line_of(lines: Sequence[str], path: str, other: str, number: int) -> str:
-    """A line of the text at work, or of another file that it calls."""
-    if other != path:
-        try:
-            with tokenize.open(other) as file:
-                lines = split_lines(file.read())
-        except (OSError, SyntaxError, UnicodeError):
-            return ""
-    return lines[number - 1] if 0 < number <= len(lines) else ""
+def _lines_of(path: str) -> list[str]:
+    """The lines of another file that the one at work calls."""
+    try:
+        with tokenize.open(path) as file:
+            return split_lines(file.read())
+    except (OSError, SyntaxError, UnicodeError):
+        return []
 
 
 def check_paths(

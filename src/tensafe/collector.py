@@ -10,7 +10,7 @@ from dataclasses import replace
 from tensafe import __version__
 from tensafe.facts import Call, Certainty, History, Kind
 from tensafe.findings import CopyLine, Finding, NotChecked, Record, Severity, alike
-from tensafe.findings.allow import is_allowed
+from tensafe.findings.allow import Allows, is_allowed
 from tensafe.rules._loader import Rule
 
 MOST_FINDINGS = 10_000
@@ -25,12 +25,13 @@ class Collector:
         self._first: dict[Finding, Finding] = {}  # by what those of one fault have in common
         self._counts: Counter[Finding] = Counter()
         self._not_checked: dict[str, str] = {}
+        self._allows = Allows(linecache.getlines)
         self.on_new: Callable[[Finding], None] | None = None
 
     def ask(self, call: Call, history: History) -> None:
         for rule in self._rules[call.kind]:
             for finding in rule.judge(call, history):
-                if not is_allowed(finding, _read_line):
+                if not is_allowed(finding, self._allows):
                     self._add(finding, stops=_stops(call, rule))
 
     def _add(self, finding: Finding, stops: bool) -> None:
@@ -79,10 +80,6 @@ def _stops(call: Call, rule: Rule) -> bool:
     if call.kind is Kind.REFUSED:
         return call.certainty is not Certainty.OFTEN_MEANT
     return call.kind is Kind.BACKWARD and rule.name == "saved-tensor-modified"
-
-
-def _read_line(path: str, line: int) -> str:
-    return linecache.getline(path, line)
 
 
 class Healing(Collector):

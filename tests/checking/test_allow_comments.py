@@ -22,6 +22,8 @@ WORKS = LOST.rstrip("\n")
         "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n\n# tensafe: allow-file lost-write\n",
         '"""A page.\n\nof two lines"""\n# tensafe: allow-file lost-write\n',
         "\ufeff# tensafe: allow-file lost-write\n",
+        "import os\n# tensafe: allow-file lost-write\n",
+        "def f():\n    # tensafe: allow-file lost-write\n    return 1\n",
     ],
 )
 def test_a_whole_file(check: Call, tmp_path: Path, head: str) -> None:
@@ -34,7 +36,6 @@ def test_a_whole_file(check: Call, tmp_path: Path, head: str) -> None:
     [
         "# tensafe: allow-file graph-cut\n",
         "# tensafe: allow-files lost-write\n",
-        "import os\n# tensafe: allow-file lost-write\n",
         '"""# tensafe: allow-file lost-write\n"""\n',
         "x = 1  # tensafe: allow-file lost-write\n",
     ],
@@ -58,6 +59,11 @@ def test_not_a_whole_file(check: Call, tmp_path: Path, head: str) -> None:
             "this `allow-file` silences nothing: no lost-write here",
         ),
         (
+            "x = 1  # tensafe: allow-file\n",
+            "this `allow-file` silences nothing: it stands behind code",
+        ),
+        (f"{LOST}# tensafe: allow-file lost-write\n", ""),
+        (
             "x = 1  # tensafe: allow lost-writes\n",
             "no rule is called 'lost-writes' (did you mean lost-write?)",
         ),
@@ -80,6 +86,14 @@ def test_only_what_was_asked_is_judged(check: Call, tmp_path: Path) -> None:
         '[tool.tensafe]\nunused-allows = true\nper-file-ignores = {"a.py" = ["TS106"]}\n'
     )
     assert codes(check("--format", "grouped")) == []
+
+
+def test_one_behind_code_is_told_whatever_was_asked_and_stays(check: Call, tmp_path: Path) -> None:
+    text = "x = 1  # tensafe: allow-file lost-write\n"
+    (tmp_path / "a.py").write_text(text)
+    answer = check("--unused-allows", "--select", "TS2", "--fix", "a.py")
+    assert (answer.status, (tmp_path / "a.py").read_text()) == (1, text)
+    assert "put it on a line of its own, anywhere in the file" in answer.out
 
 
 def test_a_file_that_was_not_read_is_not_judged(check: Call, tmp_path: Path) -> None:

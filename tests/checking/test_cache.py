@@ -18,6 +18,7 @@ from tensafe.checking import stamp as stamping
 from tensafe.checking.outcome import Outcome
 from tensafe.findings import Record
 from tensafe.rules._loader import select
+from test_import_direction import MAY_IMPORT
 
 HELPER = "def squash(x):\n    x *= 0.5\n    return x\n"
 TRAIN = (
@@ -246,3 +247,11 @@ def test_the_platform_says_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert caching.cache_folder() == tmp_path / ".cache" / "tensafe" / "check"
     monkeypatch.setattr(caching.sys, "platform", "darwin")
     assert caching.cache_folder() == tmp_path / "Library" / "Caches" / "tensafe" / "check"
+
+
+def test_every_room_that_a_check_reads_is_in_the_stamp() -> None:
+    rooms, waiting = set(), {"check"}
+    while waiting:
+        rooms |= waiting
+        waiting = {other for room in waiting for other in MAY_IMPORT[room]} - rooms
+    assert set(stamping.ROOMS) == rooms - {"check", "errors"}

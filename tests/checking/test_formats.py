@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from importlib import resources
 from pathlib import Path
@@ -155,3 +156,43 @@ def test_a_name_of_any_bytes(check: Call, tmp_path: Path) -> None:
     place = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
     assert place == {"uri": "%FF%0A.py", "uriBaseId": "ROOT"}
     assert check("--diff").out.startswith("--- a/\\udcff\\n.py\n+++ b/\\udcff\\n.py\n@@")
+
+
+COMMANDS = "error|warning|notice|add-mask|stop-commands"
+
+
+def commands(log: str) -> list[str]:
+    """The workflow commands that GitHub's runner finds in a log, by its two rules (`ActionCommand.cs`)."""
+    rules = (re.compile(rf"\s*::({COMMANDS})(?: .*?)?::"), re.compile(rf".*?##\[({COMMANDS})(?: .*?)?\]"))
+    found = (
+        next(filter(None, (rule.match(line) for rule in rules)), None) for line in re.split(r"[\r\n]", log)
+    )
+    return [match[1] for match in found if match]
+
+
+HOSTILE = [
+    *("::error file=x::boom.py", "  ::error::x.py", "a\n::error::x.py", "a\r::add-mask::b.py"),
+    *("##[error]x.py", "b ##[add-mask]x.py", "100%0A::error::x.py", "::error::x"),
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("format", ["text", "grouped", "github"])
+def test_the_name_of_a_file_is_no_workflow_command(
+    check: Call, tmp_path: Path, name: str, format: str
+) -> None:
+    (tmp_path / f"{name}.py").write_text(LOST)
+    (tmp_path / f"{name} unread.py").write_text("x = (\n")
+    answer = check("--format", format, ".")
+    assert answer.status == 1
+    log = answer.out + answer.err
+    assert commands(log) == (["warning", "notice"] if format == "github" else [])
+    if format == "github":
+        assert len(re.split(r"[\r\n]", log.rstrip("\n"))) == 2
+    assert commands(check(f"{name} nowhere").err) == []
+
+
+def test_a_workflow_command_would_be_seen() -> None:
+    assert commands("::error file=x::boom.py:\n a ##[error]b\n  ::add-mask::x\n::: ::error::") == [
+        *("error", "error", "add-mask"),
+    ]

@@ -27,7 +27,7 @@ Call = Callable[..., Answer]
         ("run", "say which script or `-m module` to run; see `tensafe run --help`"),
         ("run -m", "say which module to run"),
         ("run --frob s.py", "unrecognized arguments: --frob; see `tensafe run --help`"),
-        ("run --format html s.py", "invalid choice: 'html'"),
+        ("run --format pdf s.py", "invalid choice: 'pdf'"),
         ("run --format", "expected one argument"),
         ("run --select lost-rite s.py", "no rule is called 'lost-rite': did you mean lost-write?"),
         ("run --select= s.py", "no rule is called ''"),
@@ -68,6 +68,46 @@ def test_one_line_and_status_2(tensafe: Call, tmp_path: Path, command: str, word
     assert answer.out == ""
     assert answer.err.startswith("tensafe: ")
     assert answer.err.count("\n") == 1, answer.err
+    assert words in answer.err
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("check --output pyproject.toml sources", "pyproject.toml: it is the settings of the project"),
+        ("check --output my.toml --config my.toml sources", "my.toml: it is the settings of the project"),
+        ("check --baseline my.toml --write-baseline --config my.toml sources", "my.toml: it is the settings"),
+        ("check --isolated --output pyproject.toml sources", "it is there, and holds a project's settings"),
+        ("check --isolated --output link.json sources", "it is there, and holds a project's settings"),
+        ("check --output b.json --baseline b.json sources", "b.json: it is the baseline"),
+        ("check --output other.py sources", "other.py: it is there, and holds source code"),
+        ("check --baseline other.py --write-baseline sources", "it is there, and holds source code"),
+        ("run --output pyproject.toml sources/a.py", "it is there, and holds a project's settings"),
+        ("run --output sources/a.py -m sources.a", "it is there, and holds source code"),
+        ("report --output pyproject.toml b.json", "it is there, and holds a project's settings"),
+        ("report --output ./b.json b.json", "b.json: it is the record to show"),
+        ("ops --output pyproject.toml", "it is there, and holds a project's settings"),
+        ("tour --list --output other.py", "it is there, and holds source code"),
+        ("inspect --output pyproject.toml x.npy", "it is there, and holds a project's settings"),
+        ("inspect --output x.npy x.npy", "x.npy: it is the checkpoint to show"),
+        ("inspect --output new --compact ./new x.npy", "new: the file of --compact goes there"),
+    ],
+)
+def test_no_output_goes_over_what_the_user_wrote(
+    tensafe: Call, tmp_path: Path, command: str, words: str
+) -> None:
+    (tmp_path / "sources").mkdir()
+    for name in ("sources/a.py", "other.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    for name in ("pyproject.toml", "my.toml"):
+        (tmp_path / name).write_text("[tool.tensafe]\n")
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY")
+    (tmp_path / "link.json").symlink_to("pyproject.toml")
+    (tmp_path / "b.json").write_text(to_json(Record("check")))
+    before = contents(tmp_path)
+    answer = tensafe(*command.split())
+    assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), answer
     assert words in answer.err
     assert contents(tmp_path) == before
 

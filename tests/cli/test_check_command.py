@@ -136,6 +136,16 @@ def test_github_annotates(tensafe: Call, lost: Path) -> None:
     assert tensafe("check", "--format", "github", "lost.py").out.startswith("::error file=lost.py,line=1,")
 
 
+def test_a_page_shows_the_lines_and_the_fix(tensafe: Call, lost: Path, tmp_path: Path) -> None:
+    answer = tensafe("check", "--format", "html", "--output", "found.html", "lost.py")
+    assert (answer.status, answer.out) == (1, "tensafe: 1 error in lost.py; written to found.html\n")
+    page = (tmp_path / "found.html").read_text()
+    assert "<ins>x[m] = 0</ins>" in page
+    tensafe("check", "--format", "json", "--output", "found.json", "lost.py")
+    again = tensafe("report", "found.json", "--format", "html")
+    assert (again.status, again.out) == (1, page)
+
+
 def test_a_record_is_told_again(tensafe: Call, lost: Path, tmp_path: Path) -> None:
     first = tensafe("check", "lost.py").out
     tensafe("check", "--format", "json", "--output", "found.json", "lost.py")

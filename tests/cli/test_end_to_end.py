@@ -52,6 +52,20 @@ def test_run_names_both_lines_and_leaves_the_program_its_own(tmp_path: Path) -> 
 
 
 @torch_is_here
+def test_the_page_of_a_run_shows_what_was_saved_and_what_was_written(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(MODIFIED)
+    plain = command("train.py", cwd=tmp_path)
+    done = command(
+        "-m", "tensafe", "run", "--format", "html", "--output", "run.html", "train.py", cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout)
+    assert done.stderr.splitlines()[-1] == "tensafe: 1 error in train.py; written to run.html"
+    page = (tmp_path / "run.html").read_text()
+    for words in ("<mark>gate *= 2</mark>", "saved for SigmoidBackward0", "bytes 0 to 12; shares 12 B"):
+        assert words in page
+
+
+@torch_is_here
 def test_run_keeps_the_status_of_a_program_that_ends_well(tmp_path: Path) -> None:
     (tmp_path / "lost.py").write_text(LOST)
     done = command(

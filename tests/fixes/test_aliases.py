@@ -57,6 +57,31 @@ def test_another_object_or_an_unread_name_is_none(source: str) -> None:
     assert_fixed(source, OutOfPlace(site_of(source, "g *= 2")), source.replace("g *= 2", "g = g * 2"))
 
 
+LOOP = "def f(n):\n    gs = [l(i) for i in n]\n    for {}:\n        g *= 2\n        h = g\n    return {}\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "g in gs",
+        "g in reversed(gs[:-1])",
+        "i, g in enumerate(gs)",
+        "g, k in zip(gs, n)",
+        "k, g in zip(n, list(gs))",
+    ],
+)
+def test_an_element_of_a_list_read_later_is_refused(head: str) -> None:
+    source = LOOP.format(head, "gs")
+    assert_refused(source, OutOfPlace(site_of(source, "g *= 2")), "`gs` holds the same tensor")
+    for other in (LOOP.format(head, "h"), source.replace("gs = [l(i) for i in n]", "gs = load(n)")):
+        assert_fixed(other, OutOfPlace(site_of(other, "g *= 2")), other.replace("g *= 2", "g = g * 2"))
+
+
+def test_another_loop_over_the_list_is_none() -> None:
+    source = LOOP.format("g in map(l, gs)", "gs")
+    assert_fixed(source, OutOfPlace(site_of(source, "g *= 2")), source.replace("g *= 2", "g = g * 2"))
+
+
 def test_thousands_of_bindings_of_two_names_take_seconds() -> None:
     import time
 

@@ -261,3 +261,56 @@ def test_a_call_that_stays(source: str, why: str) -> None:
     words = source.removeprefix("y = ")
     words = words[1:-1] if words.startswith("(") else words
     assert_refused(source, DropCall(site_of(source, words)), why)
+
+
+ARRAYS = "import numpy as np\nimport torch\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("torch.tensor(np.array(x).copy())", 'torch.tensor(np.asarray(x, order="C"))'),
+        ("torch.tensor(np.array(x).copy(), device=d)", 'torch.tensor(np.asarray(x, order="C"), device=d)'),
+        ("torch.tensor(np.array(x, dtype=t).copy())", 'torch.tensor(np.asarray(x, dtype=t, order="C"))'),
+        ("torch.tensor(np.array((x),).copy())", 'torch.tensor(np.asarray((x), order="C"))'),
+        ("torch.tensor(np.array(\n    x\n).copy())", 'torch.tensor(np.asarray(\n    x, order="C"\n))'),
+        ("torch.tensor(np.array(\n    x  # é\n).copy())", "torch.tensor(np.array(\n    x  # é\n))"),
+        ("torch.tensor(np.array(x, ndmin=2).copy())", "torch.tensor(np.array(x, ndmin=2))"),
+        ("torch.tensor(np.array(x, t).copy())", "torch.tensor(np.array(x, t))"),
+        ("torch.tensor(np.array(*x).copy())", "torch.tensor(np.array(*x))"),
+        ("torch.tensor(np.array(x for x in y).copy())", "torch.tensor(np.array(x for x in y))"),
+        ("torch.tensor(np.stack(x).copy())", "torch.tensor(np.stack(x))"),
+        ("torch.from_numpy(np.array(x).copy())", "torch.from_numpy(np.array(x))"),
+        ("own.tensor(np.array(x).copy())", "own.tensor(np.array(x))"),
+        ("torch.tensor(own.array(x).copy())", "torch.tensor(own.array(x))"),
+        ("torch.tensor(1, np.array(x).copy())", "torch.tensor(1, np.array(x))"),
+    ],
+)
+def test_the_array_before_a_tensor_is_not_copied_either(before: str, after: str) -> None:
+    start, end = (
+        min(place for place in map(before.find, ("np.", "own.array")) if place >= 0),
+        before.index(".copy()"),
+    )
+    words = before[start : end + len(".copy()")]
+    assert_fixed(ARRAYS + before, DropCall(site_of(ARRAYS + before, words)), ARRAYS + after)
+
+
+def test_the_tensor_is_the_same_for_anything() -> None:
+    np, torch = pytest.importorskip("numpy"), pytest.importorskip("torch")
+    whole = np.arange(24.0).reshape(2, 3, 4)
+    for x in (
+        whole,
+        whole.T,
+        whole[:, ::-1],
+        np.asfortranarray(whole),
+        [1, 2.5],
+        3,
+        [whole[0], whole[1]],
+        True,
+    ):
+        before, after = torch.tensor(np.array(x).copy()), torch.tensor(np.asarray(x, order="C"))
+        assert (before.dtype, before.stride()) == (after.dtype, after.stride())
+        assert torch.equal(before, after)
+        before.zero_()
+        after.zero_()
+    assert whole[0, 0, 1] == 1

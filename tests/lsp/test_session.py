@@ -108,6 +108,46 @@ def test_the_settings_of_the_project(tmp_path: Path) -> None:
         assert client.said(PUBLISHED)["diagnostics"] == []
 
 
+def test_saving_a_helper_looks_again_at_the_documents_that_call_it(tmp_path: Path) -> None:
+    helper = tmp_path / "layers.py"
+    good, bad = (f"def head(x):\n    return {result}\n" for result in ("x[:1].clone()", "x[:1]"))
+    train = (
+        "import torch\nfrom layers import head\nw = torch.ones(3, requires_grad=True)\n"
+        "y = torch.sigmoid(w)\nhead(y).zero_()\ny.sum().backward()\n"
+    )
+    with Client(tmp_path) as client:
+        caller, other = client.open("train.py", train), client.open("other.py", LOST)
+        assert [len(client.said(PUBLISHED)["diagnostics"]) for _ in (caller, other)] == [0, 1]
+        helper.write_text(bad)  # it was not there
+        uri = client.open("layers.py", bad)
+        client.said(PUBLISHED)
+        for text, number in ((bad, 1), (good, 0), (bad, 1)):
+            helper.write_text(text)
+            client.tell("textDocument/didSave", textDocument={"uri": uri})
+            told = [client.said(PUBLISHED) for _ in range(2)]
+            assert [(one["uri"], len(one["diagnostics"])) for one in told] == [(uri, 0), (caller, number)]
+        client.tell("textDocument/didClose", textDocument={"uri": caller})
+        client.said(PUBLISHED)
+        client.tell("textDocument/didSave", textDocument={"uri": uri})
+        client.tell("textDocument/didClose", textDocument={"uri": other})
+        assert [client.said(PUBLISHED)["uri"] for _ in range(2)] == [uri, other]
+
+
+def test_saving_the_settings_looks_again_at_all(tmp_path: Path) -> None:
+    settings = tmp_path / "pyproject.toml"
+    with Client(tmp_path) as client:
+        uri = client.open("a.py", LOST)
+        assert len(client.said(PUBLISHED)["diagnostics"]) == 1
+        settings.write_text('[tool.tensafe]\nignore = ["TS106"]\n')
+        client.tell("textDocument/didSave", textDocument={"uri": settings.as_uri()})
+        assert [
+            (one["uri"], one["diagnostics"]) for one in (client.said(PUBLISHED), client.said(PUBLISHED))
+        ] == [
+            (settings.as_uri(), []),
+            (uri, []),
+        ]
+
+
 def test_without_pygls_one_line_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "pygls").mkdir()
     (tmp_path / "pygls/__init__.py").write_text(

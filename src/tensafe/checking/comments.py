@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import difflib
 import functools
-import io
-import tokenize
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from tensafe.facts import Site
 from tensafe.findings import Disallow, Finding, Fix, Severity
-from tensafe.findings.allow import ALLOW, Use, head, permission
-from tensafe.findings.source import split_lines
+from tensafe.findings.allow import ALLOW, Use, comments, permission, stands_alone
 from tensafe.rules._loader import Rule, catalogue
 
 CODE, NAME = "TS001", "unused-allow"
@@ -30,6 +27,9 @@ The comment outlives the code that it was written for, and then hides the next f
 Only names of rules that were asked and that source can show. A comment may still silence a finding of
 `tensafe run`, or, where only a part of the project is checked, one that starts in another file.
 
+An `allow-file` works on a line of its own, anywhere in the file, as `# ruff: noqa` does. One behind code
+silences nothing and is always reported, without a fix.
+
 ## Fix safety
 
 Safe: `--fix` takes the unused names out of the comment, and the comment away when none is left.
@@ -45,6 +45,7 @@ class AllowComment(NamedTuple):
     end_column: int
     names: tuple[str, ...]
     whole_file: bool
+    misplaced: bool  # for the whole file, but behind code
 
 
 def allow_comments(text: str, path: str) -> list[AllowComment]:
@@ -52,14 +53,15 @@ def allow_comments(text: str, path: str) -> list[AllowComment]:
     if ALLOW.search(text) is None:
         return []
     found = []
-    lines = split_lines(text)
-    heads = {number for number, _ in head(lambda number: lines[number - 1], len(lines) + 1)}
-    for token in _comments(text):
+    for token in comments(text):
         allowed = permission(token.string)
-        line, column = token.start
-        if allowed is not None and (not allowed.whole_file or line in heads):
+        if allowed is not None:
+            line, column = token.start
             start, end = _own_part(token.string)
-            found.append(AllowComment(path, line, column + start + 1, column + end + 1, *allowed))
+            misplaced = allowed.whole_file and not stands_alone(token)
+            found.append(
+                AllowComment(path, line, column + start + 1, column + end + 1, *allowed, misplaced=misplaced)
+            )
     return found
 
 
@@ -71,24 +73,18 @@ def _own_part(comment: str) -> tuple[int, int]:
     return found.start(), following if following > 0 else len(comment.rstrip())
 
 
-def _comments(text: str) -> Iterator[tokenize.TokenInfo]:
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
-            if token.type == tokenize.COMMENT:
-                yield token
-    except (tokenize.TokenError, SyntaxError):  # the file is told as not checked
-        return
-
-
 def unused(
-    comments: Iterable[AllowComment],
+    given: Iterable[AllowComment],
     uses: Iterable[Use],
     codes_asked: Callable[[str], Collection[str]],
 ) -> list[Finding]:
     """A finding for each comment with a name that silenced nothing; `codes_asked(path)` may be judged."""
     used = {(use.path, use.line, use.name) for use in uses}
     found = []
-    for comment in comments:
+    for comment in given:
+        if comment.misplaced:
+            found.append(_misplaced(comment))
+            continue
         asked = codes_asked(comment.path)
         idle = [name for name in comment.names if _is_idle(name, comment, used, asked)]
         bare = not comment.names and (*_place(comment), "") not in used
@@ -137,6 +133,19 @@ def _finding(comment: AllowComment, idle: list[str]) -> Finding:
         severity=Severity.WARNING,
         help="take it away: it would hide the next fault here",
         fix=Fix(Disallow(at, tuple(idle)), safe=True, title="take the unused `allow` away"),
+    )
+
+
+def _misplaced(comment: AllowComment) -> Finding:
+    """No fix: whoever wrote it meant the file."""
+    return Finding(
+        CODE,
+        "this `allow-file` silences nothing: it stands behind code",
+        Site(comment.path, comment.line, comment.column, comment.line, comment.end_column),
+        label="not on a line of its own",
+        name=NAME,
+        severity=Severity.WARNING,
+        help="put it on a line of its own, anywhere in the file",
     )
 
 

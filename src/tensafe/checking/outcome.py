@@ -49,8 +49,10 @@ def from_json(data: Mapping[str, Any]) -> Outcome:
         gave_up=int(data["gave_up"]),
         uses=[Use(str(path), int(line), str(name)) for path, line, name in data["uses"]],
         comments=[
-            AllowComment(str(path), int(line), int(column), int(end), tuple(map(str, names)), bool(whole))
-            for path, line, column, end, names, whole in data["comments"]
+            AllowComment(
+                str(path), int(line), int(column), int(end), tuple(map(str, names)), bool(whole), bool(off)
+            )
+            for path, line, column, end, names, whole, off in data["comments"]
         ],
         digest=str(data["digest"]),
         consulted={str(path): str(digest) for path, digest in data["consulted"].items()},

@@ -13,7 +13,7 @@ from pathlib import Path
 from tensafe import __version__
 
 PACKAGE = Path(__file__).parent.parent
-ROOMS = ("checking", "facts", "findings", "memory", "notebooks", "ops", "rules", "static")
+ROOMS = ("checking", "facts", "findings", "memory", "notebooks", "ops", "rules", "static", "syntax")
 _MARGIN_SECONDS = 1.0
 
 

@@ -12,7 +12,7 @@ DESCRIPTION = """\
 Find the lines that spoil tensors in Python source and notebooks, without running it and without torch.
 
 Findings go to standard output. `# tensafe: allow NAME` on a line, or alone on the line above, silences it;
-`# tensafe: allow-file NAME` at the head of a file silences the file. `[tool.tensafe]` in pyproject.toml
+`# tensafe: allow-file NAME` on a line of its own silences the file. `[tool.tensafe]` in pyproject.toml
 knows select, ignore, per-file-ignores, exclude, severity and unused-allows; options given here win.
 """
 EPILOG = """\

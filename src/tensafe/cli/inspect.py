@@ -37,14 +37,23 @@ def carry_out(argv: Sequence[str]) -> int:
     path, output = Path(chosen.path), Path(chosen.output).absolute() if chosen.output else None
     if output:
         write.refuse_overwriting(output, [path], "the checkpoint to show")
+        if chosen.compact:
+            write.refuse_same(output, Path(chosen.compact), "the file of --compact")
         write.refuse_unwritable(output)
     checkpoint = read(path)
+    if output:
+        write.refuse_overwriting(output, _files(checkpoint), "a file of the checkpoint to show")
     if chosen.duplicates:
         _find_duplicates(checkpoint)
     remarks = [_compact(checkpoint, Path(chosen.compact))] if chosen.compact else []
     memory = checkpoint.memory()
     _tell(checkpoint, memory, chosen, output, remarks)
     return int(_has_findings(checkpoint, memory))
+
+
+def _files(checkpoint: Checkpoint) -> list[Path]:
+    """Every file that was read, the index of shards among them."""
+    return [checkpoint.path, *(source.path for source in checkpoint.sources)]
 
 
 def _parser() -> Parser:
@@ -83,7 +92,7 @@ def _compact(checkpoint: Checkpoint, out: Path) -> str:
     from tensafe.report import write
     from tensafe.report.terminal import progress
 
-    write.refuse_overwriting(out, [source.path for source in checkpoint.sources], "the checkpoint itself")
+    write.refuse_overwriting(out, _files(checkpoint), "the checkpoint itself")
     write.refuse_unwritable(out)
     with progress("rewriting", sys.stderr) as tell:
         return compact(checkpoint, out, tell)

@@ -11,7 +11,7 @@ from tensafe.errors import TensafeError
 if TYPE_CHECKING:
     from tensafe.rules._loader import Rule
 
-FORMATS = ("text", "json", "sarif", "github", "grouped")
+FORMATS = ("text", "json", "sarif", "github", "grouped", "html")
 
 
 class Parser(argparse.ArgumentParser):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from tensafe.errors import TensafeError
 from tensafe.findings import Finding, Record, Severity
 from tensafe.report import formats, terminal, text, write
-from tensafe.report.characters import printable
+from tensafe.report.characters import loggable
 from tensafe.report.sources import Sources
 from tensafe.report.text import View
 from tensafe.rules._loader import Rule
@@ -57,14 +57,14 @@ class Outlet:
 
     def tell(self, record: Record, hint: str = "") -> None:
         """Tell the whole record, once."""
-        view = self._with_changes(self._view(hint), record)
+        view = self._view(hint)
         if self._output:
             self._write_file(record, self._output)
             self._say_where(record, view)
         elif self.format == "text":
             terminal.write_lines(text.render(record, view), self.stream)
         else:
-            terminal.write_text(self._render(record, view), self.stream)
+            terminal.write_text(self._render(record, self._with_changes(view, record)), self.stream)
 
     def write(self, whole: str) -> None:
         """Put a text where the record would go."""
@@ -78,19 +78,21 @@ class Outlet:
         self.sources = Sources(self._since)
 
     def keep(self, record: Record) -> None:
-        """Write what is known so far into the file, if there is one and it can be written again."""
+        """Write what is known so far into the file, if there is one and it can be written again.
+
+        What fixes would change is left for the end: to plan them takes longer than to write.
+        """
         if self._output and not write.is_special(self._output):
-            self._write_file(record, self._output)
+            self._write_file(record, self._output, fixes=False)
 
     def say_nothing_found(self, record: Record, hint: str = "") -> None:
         """The one line of a clean record."""
         if self.format == "text" and not self._output and not record.findings and not record.not_checked:
             self.say(text.closing(record, self._view(hint)))
 
-    def _write_file(self, record: Record, path: Path) -> None:
+    def _write_file(self, record: Record, path: Path, fixes: bool = True) -> None:
         view = View(root=self._root, sources=self.sources, notices=self._notices)
-        view = self._with_changes(view, record)
-        whole = self._render(record, view)
+        whole = self._render(record, self._with_changes(view, record) if fixes else view)
         write.write_whole(path, whole.encode("utf-8", "backslashreplace"))
 
     def _say_where(self, record: Record, view: View) -> None:
@@ -108,7 +110,7 @@ class Outlet:
         return View(self._root, self.sources, width, self._notices, self._told, hint)
 
     def _with_changes(self, view: View, record: Record) -> View:
-        if self.format != "sarif":
+        if self.format not in ("sarif", "html"):
             return view
         from tensafe.cli.changes import changes_of
 
@@ -138,5 +140,5 @@ def complain(error: TensafeError) -> None:
     """One line on standard error, for what goes wrong when the work is already done."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
-            print(f"tensafe: {printable(str(error))}", file=sys.stderr, flush=True)
+            print(f"tensafe: {loggable(str(error))}", file=sys.stderr, flush=True)
         terminal.settle(sys.stderr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -50,15 +50,27 @@ class Project:
 
 
 def projects(paths: Sequence[Path], chosen: Namespace) -> list[Project]:
-    """The paths, grouped; raises TensafeError when no rule is left for one of them."""
+    """The paths, grouped; raises TensafeError when no rule is left, or settings would be overwritten."""
     by_file: dict[Path | None, tuple[Settings, list[Path]]] = {}
     for path in paths:
         settings = _settings(path, chosen)
         by_file.setdefault(settings.file, (settings, []))[1].append(path)
+    _spare_settings(filter(None, by_file), chosen)
     return [
         Project(settings, _rules(settings, chosen), tuple(some), chosen.force_exclude)
         for settings, some in by_file.values()
     ]
+
+
+def _spare_settings(files: Iterable[Path], chosen: Namespace) -> None:
+    """Refuse to write a report or a new baseline over the settings that hold here."""
+    written = [chosen.output, chosen.baseline if chosen.write_baseline else None]
+    if any(written):
+        from tensafe.report.write import refuse_overwriting
+
+        some = list(files)
+        for path in filter(None, written):
+            refuse_overwriting(Path(path), some, "the settings of the project")
 
 
 def opened_in(some: Sequence[Project]) -> Callable[[str], Document | None]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Callable, Collection, Iterator
+import tokenize
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from tensafe.findings.finding import Finding
 
-ReadLine = Callable[[str, int], str]
-"""`read_line(path, line)`: a line of the source, or an empty string when there is none."""
+LinesOf = Callable[[str], Sequence[str]]
+"""`lines_of(path)`: the lines of a source, with their ends; none when it cannot be read."""
 
 
 class Permission(NamedTuple):
@@ -32,7 +34,6 @@ ALLOW = re.compile(
     r"(?:[\s:]+(?P<names>[A-Za-z][\w-]*(?:\s*,\s*[A-Za-z][\w-]*)*))?",
     re.I,
 )
-_DOCSTRING = re.compile(r"""[rRuU]?("{3}|'{3})""")
 
 
 def permission(line: str) -> Permission | None:
@@ -56,37 +57,61 @@ def without(comment: str, names: Collection[str]) -> str:
     return comment[:start] + ", ".join(left) + comment[end:]
 
 
-def is_allowed(finding: Finding, read_line: ReadLine) -> bool:
-    """Whether a comment on the finding's lines, alone on the line above, or for the whole file, allows it."""
-    return next(allowing(finding, read_line), None) is not None
+class Allows:
+    """What the comments of the sources allow."""
+
+    def __init__(self, lines_of: LinesOf) -> None:
+        self._lines_of = lines_of
+        self._whole: dict[str, tuple[Sequence[str], list[int]]] = {}
+
+    def uses(self, finding: Finding) -> Iterator[Use]:
+        """Every comment that allows the finding: on its lines, alone on the line above, or for the file."""
+        site = finding.at
+        lines = self._lines_of(site.path)
+        above = lines[site.line - 2] if 2 <= site.line <= len(lines) + 1 else ""
+        first = site.line - 1 if above.strip().startswith("#") else site.line
+        for number in range(max(1, first), min(len(lines), max(site.line, site.end_line)) + 1):
+            yield from _uses(finding, number, lines[number - 1], whole_file=False)
+        for number in self._for_the_file(site.path, lines):
+            yield from _uses(finding, number, lines[number - 1], whole_file=True)
+
+    def _for_the_file(self, path: str, lines: Sequence[str]) -> list[int]:
+        """The lines with a comment for the whole file, looked for once; a program can tell much in a loop."""
+        known = self._whole.get(path)
+        if known is None or known[0] is not lines:
+            known = self._whole[path] = (lines, _for_the_file(lines))
+        return known[1]
 
 
-def allowing(finding: Finding, read_line: ReadLine) -> Iterator[Use]:
-    """Every comment that allows the finding."""
-    site = finding.at
-    above = read_line(site.path, site.line - 1) if site.line > 1 else ""
-    lines = [site.line - 1] if above.strip().startswith("#") else []
-    lines += range(site.line, max(site.line, site.end_line) + 1)
-    for line in lines:
-        yield from _uses(finding, line, read_line(site.path, line), whole_file=False)
-    for line, text in head(lambda number: read_line(site.path, number), site.line):
-        yield from _uses(finding, line, text, whole_file=True)
+def is_allowed(finding: Finding, allows: Allows) -> bool:
+    """Whether a comment allows the finding."""
+    return next(allows.uses(finding), None) is not None
 
 
-def head(read_line: Callable[[int], str], end: int) -> Iterator[tuple[int, str]]:
-    """The comment lines before the first statement of a file that is no docstring, up to a line."""
-    quote = ""
-    for number in range(1, end):
-        line = read_line(number)
-        text = line.strip().removeprefix("\ufeff")
-        if quote:
-            quote = "" if quote in text else quote
-        elif text.startswith("#"):
-            yield number, line
-        elif opening := _DOCSTRING.match(text):
-            quote = "" if opening[1] in text[opening.end() :] else opening[1]
-        elif text:
-            return
+def _for_the_file(lines: Sequence[str]) -> list[int]:
+    if not any("allow-file" in line.lower() for line in lines):
+        return []
+    found = []
+    for token in comments("".join(line if line.endswith(("\n", "\r")) else f"{line}\n" for line in lines)):
+        allowed = permission(token.string)
+        if allowed is not None and allowed.whole_file and stands_alone(token):
+            found.append(token.start[0])
+    return found
+
+
+def stands_alone(comment: tokenize.TokenInfo) -> bool:
+    """Whether a comment has its line for itself, as one for the whole file must."""
+    return not comment.line[: comment.start[1]].strip()
+
+
+def comments(text: str) -> Iterator[tokenize.TokenInfo]:
+    """The real comments of a source, up to where it is no Python."""
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text.removeprefix("\ufeff"), newline="").readline):
+            if token.type == tokenize.COMMENT:
+                yield token
+    except (tokenize.TokenError, SyntaxError):
+        return
 
 
 def _uses(finding: Finding, line: int, text: str, whole_file: bool) -> Iterator[Use]:

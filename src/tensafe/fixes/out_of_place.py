@@ -7,6 +7,7 @@ import ast
 from tensafe.findings import OutOfPlace
 from tensafe.fixes.aliases import alias_read_later
 from tensafe.fixes.edits import Edit, Refusal
+from tensafe.fixes.holders import list_read_later
 from tensafe.fixes.locate import node_at
 from tensafe.fixes.names import is_read_later, is_shared
 from tensafe.fixes.source import Source, path_of
@@ -219,3 +220,6 @@ def _refuse_alias(node: ast.AST, path: str, source: Source) -> None:
     alias = alias_read_later(source, node, path)
     if alias:
         raise Refusal(f"`{alias}` is the same tensor, and would keep the old values")
+    held = list_read_later(source, node, path)
+    if held:
+        raise Refusal(f"`{held}` holds the same tensor, and would keep the old values")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensafe.check import check_text
+from tensafe import check
 from tensafe.checking.config import settings_for
 from tensafe.findings import Finding, Severity
 from tensafe.lsp.positions import Positions
@@ -31,30 +31,32 @@ class Looked:
     positions: Positions
     findings: tuple[Finding, ...]
     wishes: Wishes
+    consulted: frozenset[str] = frozenset()  # the files that it calls, and those it looked for in vain
 
     def again(self, text: str) -> list[Finding]:
         """The findings after an edit."""
-        return found_in(text, self.path, self.wishes)
+        return _found_in(text, self.path, self.wishes)[0]
 
 
 def look(path: str, text: str, version: int | None, encoding: str, wishes: Wishes) -> Looked:
     """Check a document as it is in the editor; nothing is found in what is no Python."""
     try:
-        findings = tuple(found_in(text, path, wishes))
+        findings, consulted = _found_in(text, path, wishes)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        findings = ()
-    return Looked(path, text, version, Positions(text, encoding), findings, wishes)
+        findings, consulted = [], frozenset()
+    return Looked(path, text, version, Positions(text, encoding), tuple(findings), wishes, consulted)
 
 
-def found_in(text: str, path: str, wishes: Wishes) -> list[Finding]:
-    """The findings on the lines of this text that the project wants to hear of."""
+def _found_in(text: str, path: str, wishes: Wishes) -> tuple[list[Finding], frozenset[str]]:
+    """What the project wants to hear of this text, and the other files on which that rests."""
     settings = settings_for(Path(path))
     if settings.excludes(path):
-        return []
-    rules = settings.rules(wishes.select, wishes.ignore)
+        return [], frozenset()
+    outcome = check.look(text, path, settings.rules(wishes.select, wishes.ignore))
     found = [
         settings.judged(item)
-        for item in check_text(text, path, rules)
+        for item in outcome.findings
         if item.at.path == path and not settings.ignores(item)
     ]
-    return [item for item in found if wishes.notices or item.severity is not Severity.NOTICE]
+    wanted = [item for item in found if wishes.notices or item.severity is not Severity.NOTICE]
+    return wanted, frozenset(outcome.consulted)

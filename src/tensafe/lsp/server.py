@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from tensafe import __version__
+from tensafe.checking.config import FILE as SETTINGS
 from tensafe.errors import TensafeError
 from tensafe.lsp.actions import FIX_ALL, actions
 from tensafe.lsp.diagnostics import diagnostics
@@ -65,6 +67,14 @@ class Server(LanguageServer):
             )
         )
 
+    def publish_callers(self, uri: str) -> None:
+        """Look again at the other open documents that call a saved file, or at all when it has settings."""
+        path = self.workspace.get_text_document(uri).path
+        for other, looked in list(self._looked.items()):
+            if other != uri and (path in looked.consulted or os.path.basename(path) == SETTINGS):
+                self.forget(other)
+                self.publish(other)
+
     def forget(self, uri: str) -> None:
         """The document was closed, or its settings may have changed."""
         self._looked.pop(uri, None)
@@ -97,8 +107,9 @@ def _listen(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: types.DidSaveTextDocumentParams) -> None:
-        server.forget(params.text_document.uri)  # files that it calls may have been saved, too
+        server.forget(params.text_document.uri)  # files that it calls may have been changed elsewhere
         server.publish(params.text_document.uri)
+        server.publish_callers(params.text_document.uri)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:

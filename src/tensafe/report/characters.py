@@ -25,6 +25,16 @@ def printable(text: str) -> str:
     return "".join(map(visible, text))
 
 
+def loggable(text: str) -> str:
+    """A text of one line, safe in a log that GitHub's runner reads: `##[error]` in it would be a command."""
+    return printable(text).replace("##[", r"#\x23[")
+
+
+def begins_plainly(line: str) -> str:
+    """A line that begins with somebody's words, not taken for a command of a workflow: `::error::` is one."""
+    return rf"\x3a{line[1:]}" if line.startswith("::") else line
+
+
 def cells(text: str) -> int:
     """How many terminal columns a printable text takes."""
     if text.isascii():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tensafe.findings import Finding, Record
-from tensafe.report.characters import printable
+from tensafe.report.characters import begins_plainly, loggable
 from tensafe.report.places import shown_path
 from tensafe.report.text import View, closing, shown
 
@@ -17,9 +17,10 @@ def render(record: Record, view: View) -> str:
         by_path.setdefault(finding.at.path, []).append(finding)
     lines: list[str] = []
     for path, findings in by_path.items():
-        lines += [f"{printable(shown_path(path, view.root))}:", *_rows(findings), ""]
+        name = begins_plainly(loggable(shown_path(path, view.root)).lstrip())
+        lines += [f"{name}:", *_rows(findings), ""]
     for item in record.not_checked:
-        lines.append(f"not checked: {printable(shown_path(item.what, view.root))}: {printable(item.why)}")
+        lines.append(f"not checked: {loggable(shown_path(item.what, view.root))}: {loggable(item.why)}")
     return "".join(f"{line}\n" for line in [*lines, f"tensafe: {closing(record, view)}"])
 
 
@@ -29,5 +30,5 @@ def _rows(findings: Sequence[Finding]) -> Iterator[str]:
     for place, name, finding in zip(places, names, findings, strict=True):
         yield (
             f"  {place:>{max(map(len, places))}}  {finding.severity.value:7}  "
-            f"{name:{max(map(len, names))}}  {printable(finding.message)}"
+            f"{name:{max(map(len, names))}}  {loggable(finding.message)}"
         )
