@@ -50,7 +50,11 @@ def test_findings_afterwards() -> None:
     assert finding.location.line == spoil.__code__.co_firstlineno + 3
     assert "TS202" in repr(seen)
     assert "gate.data.mul_(2)" in str(seen)
-    assert seen._repr_html_().startswith("<pre>")
+    for shown in (seen._repr_html_(), finding._repr_html_() or ""):
+        assert "silent-gradient-corruption" in shown
+        assert "<mark>gate.data.mul_(2)</mark>" in shown
+        assert "bytes 0 to 12" in shown
+        assert "<script" not in shown
     assert json.loads(seen.to_json())["findings"][0]["code"]
     assert "add_" not in vars(torch.Tensor)
 

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from tensafe.collector import Collector
 from tensafe.errors import TensafeError
-from tensafe.findings import Finding, NotChecked, Record, to_json
+from tensafe.findings import Finding, NotChecked, Record, draw_with, to_json
 from tensafe.listening import Listening
 from tensafe.report import text
 from tensafe.report.style import plain
@@ -22,9 +22,10 @@ def watching(*, select: Names = (), ignore: Names = ()) -> Watching:
     `select` and `ignore` are names, codes or code prefixes of rules. Inside another `watching()`, or under
     `tensafe run`, the engine that already runs tells both; what only its end can show it tells alone.
 
-    >>> with tensafe.watching(select="TS2") as seen:
-    ...     train(model)
-    >>> print(seen)
+    Examples:
+        >>> with tensafe.watching(select="TS2") as seen:
+        ...     train(model)
+        >>> print(seen)
     """
     rules = select_rules(listed(select), listed(ignore))
     if not rules:
@@ -78,9 +79,18 @@ class Watching:
         return plain(text.render(record, text.View())).rstrip() or f"tensafe: {text.nothing_found(record)}"
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from tensafe.report.html import record_fragment
 
-        return f"<pre>{escape(repr(self))}</pre>"
+        return record_fragment(self.record, text.View())
+
+
+def _drawn(finding: Finding) -> str:
+    from tensafe.report.html import finding_fragment
+
+    return finding_fragment(finding, text.View())
+
+
+draw_with(_drawn)
 
 
 def listed(names: Names) -> list[str]:

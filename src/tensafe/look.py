@@ -12,12 +12,12 @@ from tensafe.aliases.explain import explain_object
 from tensafe.aliases.frames import caller
 from tensafe.aliases.live_map import map_objects
 from tensafe.aliases.quiet import Quiet
-from tensafe.aliases.uncompiled import leave_uncompiled
 from tensafe.memory import map as maps
 from tensafe.report.bar import blocks_for
 from tensafe.report.explanation import explanation_text
 from tensafe.report.memory_text import memory_text
 from tensafe.report.terminal import width_of
+from tensafe.uncompiled import leave_uncompiled
 
 MOST_COLUMNS = 120
 

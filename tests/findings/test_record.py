@@ -17,8 +17,10 @@ from tensafe.findings import (
     DropCall,
     Finding,
     Fix,
+    Memory,
     NotChecked,
     OutOfPlace,
+    Reached,
     Record,
     SetKeyword,
     Severity,
@@ -42,13 +44,34 @@ ACTIONS = st.one_of(
     st.builds(DropCall, SITES),
     st.builds(Disallow, SITES, st.lists(TEXT, max_size=2).map(tuple)),
 )
+INTEGER = st.integers(-(2**63), 2**63 - 1)
+REACHED = st.lists(st.tuples(st.integers(0, 2**63 - 1), INTEGER), max_size=3).flatmap(
+    lambda dimensions: st.builds(
+        Reached,
+        TEXT,
+        INTEGER,
+        st.just(tuple(size for size, _ in dimensions)),
+        st.just(tuple(stride for _, stride in dimensions)),
+        st.integers(1, 16),
+        TEXT,
+        TEXT,
+    )
+)
+MEMORIES = st.builds(
+    Memory,
+    st.integers(0, 2**63 - 1),
+    st.lists(REACHED, max_size=2).map(tuple),
+    st.sampled_from(["cpu", "cuda:0"]),
+)
 FIXES = st.none() | st.builds(Fix, ACTIONS, st.booleans(), TEXT)
 FINDINGS = st.builds(
     Finding,
     TEXT,
     TEXT,
     SITES,
-    st.lists(st.builds(Because, SITES, TEXT, TEXT), max_size=2).map(tuple),
+    st.lists(st.builds(Because, SITES, TEXT, TEXT, st.sampled_from(["", "before", "after"])), max_size=2).map(
+        tuple
+    ),
     TEXT,
     TEXT,
     st.sampled_from(Severity),
@@ -56,6 +79,8 @@ FINDINGS = st.builds(
     FIXES,
     NUMBER,
     st.none() | st.integers(0, 7),
+    st.lists(TEXT, max_size=2).map(tuple),
+    st.lists(MEMORIES, max_size=2).map(tuple),
 )
 RECORDS = st.builds(
     Record,
@@ -114,6 +139,58 @@ def test_a_fix_that_lacks_a_part(part: str) -> None:
     del data["findings"][0]["fix"][part]
     with pytest.raises(RecordError, match=part):
         from_json(json.dumps(data))
+
+
+TENSOR: dict[str, object] = {
+    "role": "saved",
+    "label": "",
+    "dtype": "float32",
+    "offset": 0,
+    "shape": [2],
+    "strides": [4],
+    "itemsize": 4,
+}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"shape": [2, 3]},
+        {"shape": [-1]},
+        {"shape": 2},
+        {"shape": [1] * 65, "strides": [4] * 65},
+        {"offset": 2**63},
+        {"strides": [-(2**63) - 1]},
+        {"strides": ["x"]},
+        {"itemsize": -4},
+        {"offset": None},
+        {"offset": float("inf")},
+    ],
+)
+def test_a_memory_that_no_tensor_has(wrong: dict[str, object]) -> None:
+    data = json.loads(broken())
+    for tensor, refused in ((TENSOR, False), ({**TENSOR, **wrong}, True)):
+        data["findings"][0]["memory"] = [{"nbytes": 8, "device": "cpu", "tensors": [tensor]}]
+        if refused:
+            with pytest.raises(RecordError):
+                from_json(json.dumps(data))
+        else:
+            assert from_json(json.dumps(data)).findings[0].memory[0].tensors[0].extent.stop == 8
+
+
+def test_a_place_at_an_unknown_time() -> None:
+    finding = Finding("TS1", "m", Site("a", 1), (Because(Site("a", 2), "saved here"),))
+    data = json.loads(to_json(Record("run", (finding,))))
+    data["findings"][0]["related"][0]["when"] = "now"
+    with pytest.raises(RecordError, match="now"):
+        from_json(json.dumps(data))
+
+
+def test_findings_that_differ_only_in_where_they_lay_are_one() -> None:
+    lay = [Memory(8, (Reached("saved", offset, (1,), (4,), 4),)) for offset in (0, 4)]
+    told = [Finding("TS1", "m", Site("a", 1), memory=(one,)) for one in lay]
+    (one,) = collapse(told)
+    assert (one.count, one.memory) == (2, (lay[0],))
 
 
 def test_a_fix_of_an_unknown_kind() -> None:

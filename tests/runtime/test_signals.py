@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,19 @@ def test_the_first_findings_are_written_as_they_come_and_later_ones_now_and_then
         keeping.write()
     assert len(kept) == AT_ONCE
     assert kept[0].not_checked == (UNFINISHED,)
+
+
+def test_a_record_that_takes_long_to_write_is_written_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, written = [0.0], []
+
+    def keep(record: Record) -> None:
+        now[0] += 0.3
+        written.append(now[0])
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    keeping = Keeping(lambda: Record("run"), keep)
+    for _ in range(AT_ONCE):
+        keeping.write()
+        now[0] += 0.1
+    assert len(written) < 8
+    assert written[-1] > 6

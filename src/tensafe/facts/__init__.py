@@ -1,6 +1,8 @@
 """The vocabulary shared by both engines and all rules: no torch, no `ast`."""
 
 from tensafe.facts.history import History as History
+from tensafe.facts.memory import Memory as Memory
+from tensafe.facts.memory import Reached as Reached
 from tensafe.facts.words import Call as Call
 from tensafe.facts.words import Certainty as Certainty
 from tensafe.facts.words import Kind as Kind

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NewType
 
+from tensafe.facts.memory import Memory
+
 StorageId = NewType("StorageId", int)
 """Names one storage within one engine's run; never an address, which is reused after free."""
 
@@ -111,7 +113,8 @@ class Call:
     | PINNED | `view`: its VIEWED and KEPT moments; the note counts views, bytes reached and dead |
     | SERIALISED | `saved`: its VIEWED moment, if known; the note counts dead and all bytes, calls |
 
-    `note` says more in one word or number where a rule needs it: which refusal, how many bytes.
+    `note` says more in one word or number where a rule needs it: which refusal, how many bytes. `memory` is
+    for people, who see it drawn: where the tensors of this moment lie, if the engine knows.
     """
 
     kind: Kind
@@ -121,3 +124,4 @@ class Call:
     values: Mapping[str, Value] = field(default_factory=dict)
     certainty: Certainty = Certainty.DID
     note: str = ""
+    memory: tuple[Memory, ...] = ()

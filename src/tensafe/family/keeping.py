@@ -11,6 +11,7 @@ from dataclasses import replace
 from tensafe.findings import NotChecked, Record
 
 AT_ONCE = 100
+ALLOWANCE = 1.0  # seconds that writing at once may take in all
 PAUSE = 1.0
 UNFINISHED = NotChecked(
     "the rest of the program", "it was still running when this was written, or was killed"
@@ -18,18 +19,22 @@ UNFINISHED = NotChecked(
 
 
 class Keeping:
-    """Writes the record at each of the first new findings, later ones at most once a second."""
+    """Writes the record at each of the first new findings, later ones at most once a second; a page, which
+    takes longer, in a twentieth of the time.
+    """
 
     def __init__(self, record: Callable[[], Record], keep: Callable[[Record], None]) -> None:
         self._record = record
         self._keep = keep
         self._written = 0
+        self._spent = 0.0
         self._next = 0.0
         self._busy = threading.Lock()
 
     def write(self) -> None:
         """Unless it is too early, or another thread is about it; a full disk costs the program nothing."""
-        if self._written >= AT_ONCE and time.monotonic() < self._next:
+        at_once = self._written < AT_ONCE and self._spent < ALLOWANCE
+        if not at_once and time.monotonic() < self._next:
             return
         if self._busy.acquire(blocking=False):
             try:
@@ -44,4 +49,5 @@ class Keeping:
         record = self._record()
         self._keep(replace(record, not_checked=(*record.not_checked, UNFINISHED)))
         ended = time.monotonic()
+        self._spent += ended - begun
         self._next = ended + max(PAUSE, 20 * (ended - begun))

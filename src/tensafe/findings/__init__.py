@@ -1,5 +1,7 @@
 """What an engine found and what it did not check, as data, to and from JSON."""
 
+from tensafe.facts import Memory as Memory
+from tensafe.facts import Reached as Reached
 from tensafe.facts import Site as Site
 from tensafe.findings.copies import CopyLine as CopyLine
 from tensafe.findings.finding import Action as Action
@@ -14,7 +16,9 @@ from tensafe.findings.finding import NotChecked as NotChecked
 from tensafe.findings.finding import OutOfPlace as OutOfPlace
 from tensafe.findings.finding import SetKeyword as SetKeyword
 from tensafe.findings.finding import Severity as Severity
+from tensafe.findings.finding import When as When
 from tensafe.findings.finding import Wrap as Wrap
+from tensafe.findings.finding import draw_with as draw_with
 from tensafe.findings.merging import Told as Told
 from tensafe.findings.merging import merge as merge
 from tensafe.findings.record import Record as Record

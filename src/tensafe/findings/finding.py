@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
-from tensafe.facts import Site
+from tensafe.facts import Memory, Site
 
 
 class Severity(str, Enum):
@@ -16,6 +18,10 @@ class Severity(str, Enum):
     NOTICE = "notice"
 
 
+When = Literal["", "before", "after"]
+"""Whether a place comes before or after the line that does the wrong thing; empty where no rule says it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Because:
     """Another place that belongs to the finding, and its part in it."""
@@ -23,6 +29,7 @@ class Because:
     site: Site
     role: str  # a few words under the underline: "saved here"
     message: str = ""
+    when: When = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +119,23 @@ class Finding:
     count: int = 1
     rank: int | None = None  # of the one rank that saw it
     processes: tuple[str, ...] = ()  # who saw it, where that was not the program's first process alone
+    memory: tuple[Memory, ...] = ()  # where its tensors lay when it was first seen
 
     @property
     def location(self) -> Site:
         """The line that does the wrong thing."""
         return self.at
+
+    def _repr_html_(self) -> str | None:
+        return _drawn_by[-1](self) if _drawn_by else None
+
+
+_drawn_by: list[Callable[[Finding], str]] = []
+
+
+def draw_with(draw: Callable[[Finding], str]) -> None:
+    """Let notebooks show findings as this makes them; data alone knows no HTML."""
+    _drawn_by[:] = [draw]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 from tensafe.errors import RecordError
 from tensafe.facts import Site
@@ -15,8 +15,9 @@ from tensafe.findings.cells import cell_path, split_cell
 from tensafe.findings.copies import CopyLine
 from tensafe.findings.copies import from_json as copy_from_json
 from tensafe.findings.copies import to_json as copy_to_json
-from tensafe.findings.finding import Because, Finding, NotChecked, Severity
+from tensafe.findings.finding import Because, Finding, NotChecked, Severity, When
 from tensafe.findings.fix_record import fix_from_json, fix_to_json
+from tensafe.findings.memory_record import memory_from_json, memory_to_json
 
 FORMAT_VERSION = 1
 
@@ -40,7 +41,7 @@ def alike(finding: Finding) -> Finding:
     """What all findings of one fault have in common: their sizes and counts may differ from step to step."""
     because = tuple(replace(other, message=_AMOUNT.sub("#", other.message)) for other in finding.because)
     message, help_ = _AMOUNT.sub("#", finding.message), _AMOUNT.sub("#", finding.help)
-    return replace(finding, message=message, help=help_, because=because, count=1)
+    return replace(finding, message=message, help=help_, because=because, count=1, memory=())
 
 
 def collapse(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -93,7 +94,7 @@ def from_json(text: str) -> Record:
             tool_version=str(data["tool_version"]),
             copies=tuple(map(copy_from_json, data["copies"])) if "copies" in data else None,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RecordError(f"not a tensafe record: {type(error).__name__} at {error}") from None
 
 
@@ -122,6 +123,19 @@ def _site_from_json(data: Mapping[str, Any]) -> Site:
     )
 
 
+def _related_to_json(item: Because) -> dict[str, Any]:
+    when = {"when": item.when} if item.when else {}
+    return {"role": item.role, **_site_to_json(item.site), "message": item.message, **when}
+
+
+def _related_from_json(data: Mapping[str, Any]) -> Because:
+    site = _site_from_json(data)
+    when: When = data.get("when", "")
+    if when not in get_args(When):
+        raise ValueError(f"unknown time {when!r}")
+    return Because(site, str(data["role"]), str(data["message"]), when)
+
+
 def finding_to_json(finding: Finding) -> dict[str, Any]:
     """One finding as it stands in the record."""
     return {
@@ -131,15 +145,13 @@ def finding_to_json(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "label": finding.label,
         "location": _site_to_json(finding.at),
-        "related": [
-            {"role": item.role, **_site_to_json(item.site), "message": item.message}
-            for item in finding.because
-        ],
+        "related": [_related_to_json(item) for item in finding.because],
         "help": finding.help,
         "fix": fix_to_json(finding.fix) if finding.fix else None,
         "count": finding.count,
         "rank": finding.rank,
         **({"processes": list(finding.processes)} if finding.processes else {}),
+        **({"memory": [memory_to_json(memory) for memory in finding.memory]} if finding.memory else {}),
     }
 
 
@@ -149,10 +161,7 @@ def finding_from_json(data: Mapping[str, Any]) -> Finding:
         code=str(data["code"]),
         message=str(data["message"]),
         at=_site_from_json(data["location"]),
-        because=tuple(
-            Because(_site_from_json(item), str(item["role"]), str(item["message"]))
-            for item in data["related"]
-        ),
+        because=tuple(_related_from_json(item) for item in data["related"]),
         label=str(data.get("label", "")),
         name=str(data["name"]),
         severity=Severity(data["severity"]),
@@ -161,4 +170,5 @@ def finding_from_json(data: Mapping[str, Any]) -> Finding:
         count=int(data["count"]),
         rank=data["rank"],
         processes=tuple(map(str, data.get("processes", ()))),
+        memory=tuple(map(memory_from_json, data.get("memory", ()))),
     )

@@ -9,5 +9,6 @@ def size(nbytes: int) -> str:
     for unit in ("KiB", "MiB", "GiB"):
         amount /= 1024
         if amount < 1024 or unit == "GiB":
-            return f"{nbytes} bytes" if nbytes < 1024 else f"{amount:.3g} {unit}"
+            figures = f"{amount:.3g}" if amount < 999.5 else f"{amount:.0f}"
+            return f"{nbytes} bytes" if nbytes < 1024 else f"{figures} {unit}"
     return ""

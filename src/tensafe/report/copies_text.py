@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tensafe.findings import CopyLine, size
-from tensafe.report.characters import printable
+from tensafe.report.characters import loggable
 from tensafe.report.places import shown_path
 from tensafe.report.style import Line
 
@@ -36,5 +36,5 @@ def render(rows: Sequence[CopyLine], root: str) -> Iterator[Line]:
 
 def _cells(row: CopyLine, root: str) -> tuple[str, str, str, str, str]:
     op = f"{row.op} (hidden)" if row.hidden else row.op
-    line = f"{printable(shown_path(row.site.path, root))}:{row.site.line}"
-    return size(row.nbytes), str(row.times), printable(op), WORDS.get(row.needed, row.needed), line
+    line = f"{loggable(shown_path(row.site.path, root))}:{row.site.line}"
+    return size(row.nbytes), str(row.times), loggable(op), WORDS.get(row.needed, row.needed), line

@@ -30,6 +30,10 @@ def renderer(format: str, rules: Sequence[RuleText] = ()) -> Render:
         from tensafe.report import sarif
 
         return lambda record, view: sarif.render(record, rules, view)
+    if format == "html":
+        from tensafe.report.html import run_page
+
+        return run_page
     if format == "grouped":
         from tensafe.report import grouped
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from tensafe.findings import Finding, Record, Severity, Site
 from tensafe.findings.cells import split_cell
 from tensafe.report import copies_text
-from tensafe.report.characters import printable
+from tensafe.report.characters import begins_plainly, loggable
 from tensafe.report.excerpt import Place, excerpt, gutter_of
 from tensafe.report.places import shown_path
 from tensafe.report.sources import Sources
@@ -47,7 +47,7 @@ class View:
 
 def one(finding: Finding) -> Finding:
     """The finding as it was when first seen, for comparing with one told earlier."""
-    return replace(finding, count=1, rank=None, processes=())
+    return replace(finding, count=1, rank=None, processes=(), memory=())
 
 
 def shown(record: Record, notices: bool) -> list[Finding]:
@@ -69,7 +69,7 @@ def render(record: Record, view: View) -> Iterator[Line]:
             yield from render_finding(finding, view)
             yield ()
     for item in record.not_checked:
-        yield (("not checked", "strong"), (f": {_subject(item.what, view)}: {printable(item.why)}", ""))
+        yield (("not checked", "strong"), (f": {_subject(item.what, view)}: {loggable(item.why)}", ""))
     if record.copies is not None:
         yield from copies_text.render(record.copies, view.root)
     if record.findings or record.not_checked:
@@ -116,12 +116,12 @@ def nothing_found(record: Record) -> str:
 
 def _subject(what: str, view: View) -> str:
     """What was not checked; a file by its path as the findings show it."""
-    return printable(shown_path(what, view.root) if os.path.isabs(what) else what)
+    return loggable(shown_path(what, view.root) if os.path.isabs(what) else what)
 
 
 def _header(finding: Finding) -> Line:
     title = f"{finding.severity.value}[{finding.code}] {finding.name}"
-    return ((title, SEVERITY_STYLES[finding.severity]), (f": {printable(finding.message)}", "strong"))
+    return ((title, SEVERITY_STYLES[finding.severity]), (f": {loggable(finding.message)}", "strong"))
 
 
 def _block(places: list[Place], gutter: int, view: View) -> Iterator[Line]:
@@ -134,7 +134,7 @@ def _block(places: list[Place], gutter: int, view: View) -> Iterator[Line]:
         return
     why = lines if isinstance(lines, str) else "the file changed since"
     for number, place in enumerate(places):
-        label = f": {printable(place.label)}" if place.label else ""
+        label = f": {loggable(place.label)}" if place.label else ""
         note = f" ({why})" if number == 0 else ""
         yield _location(arrow if number == 0 else ":::", place.site, gutter, view, label + note)
 
@@ -145,25 +145,25 @@ def _location(arrow: str, site: Site, gutter: int, view: View, note: str) -> Lin
 
 def _where(site: Site, view: View) -> str:
     column = f":{site.column}" if site.end_column else ""
-    function = f" in {printable(site.function)}" if site.function else ""
-    return f"{printable(shown_path(site.path, view.root))}:{site.line}{column}{function}"
+    function = f" in {loggable(site.function)}" if site.function else ""
+    return f"{loggable(shown_path(site.path, view.root))}:{site.line}{column}{function}"
 
 
 def _note(title: str, words: str, gutter: int, width: int) -> Iterator[Line]:
     head = " " * gutter + " = "
     indent = " " * (len(head) + len(title) + 2)
     room = max(40, width - len(indent))
-    first, *rest = textwrap.wrap(printable(words), room, break_long_words=False, break_on_hyphens=False)
+    first, *rest = textwrap.wrap(loggable(words), room, break_long_words=False, break_on_hyphens=False)
     yield ((head, "ruler"), (title, "strong"), (f": {first}", ""))
     for line in rest:
-        yield ((indent + line, ""),)
+        yield ((indent + begins_plainly(line), ""),)
 
 
 def _seen(finding: Finding, before: str) -> str:
     """How often, and by which processes where that was not the first alone."""
     times = f"seen {finding.count} times" if finding.count > 1 else ""
     who = finding.processes or ([f"rank {finding.rank}"] if finding.rank is not None else [])
-    by = f"{'' if times else 'seen '}by {', '.join(map(printable, who))}" if who else ""
+    by = f"{'' if times else 'seen '}by {', '.join(map(loggable, who))}" if who else ""
     words = " ".join(part for part in (times, by) if part)
     return f"{before}({words})" if words else ""
 
@@ -172,7 +172,7 @@ def _in_files(record: Record, view: View) -> str:
     paths = {split_cell(finding.at.path)[0] for finding in record.findings}
     files = record.summary.get("files")
     if len(paths) == 1 and not (isinstance(files, int) and files > 1):
-        return f" in {printable(shown_path(paths.pop(), view.root))}"
+        return f" in {loggable(shown_path(paths.pop(), view.root))}"
     return (
         f" in {len(paths)} of {_plural(files, 'file')}"
         if isinstance(files, int) and files >= len(paths)  # else some lie in files that a checked one calls

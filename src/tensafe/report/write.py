@@ -12,12 +12,22 @@ from pathlib import Path
 
 from tensafe.errors import TensafeError
 
+SETTINGS = "pyproject.toml"
+SOURCES = (".py", ".pyi", ".pyw", ".ipynb")
+
 _numbers = itertools.count(1)
 
 
 def refuse_unwritable(path: Path) -> None:
-    """Raise `TensafeError` when `write_whole` could not write here; leaves nothing behind."""
+    """Raise `TensafeError` when `write_whole` could or should not write here; leaves nothing behind.
+
+    What we write is never Python nor settings: a file of such a name is the user's work, given by mistake.
+    """
     try:
+        for name in (path.name, os.path.basename(os.path.realpath(path))):
+            if path.is_file() and (name == SETTINGS or name.endswith(SOURCES)):
+                kind = "a project's settings" if name == SETTINGS else "source code"
+                raise FileExistsError(None, f"it is there, and holds {kind}")
         if path.is_dir():
             raise IsADirectoryError(None, "it is a directory")
         if path.exists() and not os.access(path, os.W_OK):
@@ -29,6 +39,12 @@ def refuse_unwritable(path: Path) -> None:
             os.unlink(name)
     except (OSError, ValueError) as error:
         raise TensafeError(f"cannot write {path}: {_reason(error)}") from None
+
+
+def refuse_same(path: Path, other: Path, what: str) -> None:
+    """Raise `TensafeError` when two files to write are one."""
+    if os.path.realpath(path) == os.path.realpath(other):
+        raise TensafeError(f"cannot write {path}: {what} goes there")
 
 
 def refuse_overwriting(path: Path, inputs: Iterable[Path], what: str) -> None:

@@ -53,6 +53,7 @@ class Rule:
                 name=self.name,
                 severity=self._severity(call.certainty),
                 help=finding.help or self.help,
+                memory=finding.memory or call.memory,
             )
             yield replace(whole, fix=self.fix(whole)) if self.fix and not whole.fix else whole
 

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensafe.facts import Call, Certainty, History, Kind
-from tensafe.findings import Because, Finding
+from tensafe.facts import Call, Certainty, History, Kind, Site
+from tensafe.findings import Because, Finding, When
 from tensafe.rules import Bad, Good
 
 CODE = "TS306"
@@ -103,7 +103,10 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     at = call.site
     if call.note != "graph tensor itself":
         at = (kept and kept.site) or (made and made.site) or call.site
-    places = ((made and made.site, "made with a graph here"), (call.site, "copied here: PyTorch refuses"))
+    places: tuple[tuple[Site | None, str, When], ...] = (
+        (made.site if made else None, "made with a graph here", "before"),
+        (call.site, "copied here: PyTorch refuses", "after"),
+    )
     what = f"`{target.label}`" if target.label else "the copied object"
     holds = "is" if call.note == "graph tensor itself" else "holds" if not target.label else "is"
     yield Finding(
@@ -111,5 +114,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         message=f"{what} {holds} a tensor with a graph, which `copy.deepcopy` cannot copy",
         at=at,
         label="copied here: PyTorch refuses" if at == call.site else "kept with its graph here",
-        because=tuple(Because(site, role) for site, role in places if site and site.line != at.line),
+        because=tuple(
+            Because(site, role, when=when) for site, role, when in places if site and site.line != at.line
+        ),
     )

@@ -139,7 +139,7 @@ def _uncopyable(call: Call) -> Finding:
         message=f"{what} {reason}: `copy.deepcopy` fails",
         at=at,
         label="put there here" if at != call.site else "copied here",
-        because=(Because(call.site, "copied here"),) if at.line != call.site.line else (),
+        because=(Because(call.site, "copied here", when="after"),) if at.line != call.site.line else (),
     )
 
 

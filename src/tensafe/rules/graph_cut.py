@@ -106,7 +106,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     if not cut or not cut.site:
         return
     behind = f": {idle.label} got no gradient" if idle.label else ""
-    because = (Because(call.site, _noticed(call.certainty)),) if call.site else ()
+    because = (Because(call.site, _noticed(call.certainty), when="after"),) if call.site else ()
     yield Finding(
         CODE,
         message=f"`{cut.op}` takes the value out of its graph{behind}",

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensafe.facts import Call, History, Kind, Site
-from tensafe.findings import Because, Finding
+from tensafe.findings import Because, Finding, When
 from tensafe.rules import Bad, Good
 
 CODE = "TS206"
@@ -136,7 +136,7 @@ def _kept(call: Call, site: Site) -> Finding:
     what = f"`{value.label}`" if value.label else "a value"
     because: tuple[Because, ...] = ()
     if made is not None and made.site is not None and made.site.line != site.line:
-        because = (Because(made.site, "the graph is made here"),)
+        because = (Because(made.site, "the graph is made here", when="before"),)
     graphs = f"the graphs of {call.note} steps alive after their" if call.note else "every graph after its"
     return Finding(
         CODE,
@@ -165,11 +165,12 @@ def _second(call: Call) -> Finding:
     else:
         known.append((call.site, "the second backward needs it here"))
     at, label = known[0]
+    when: When = "" if kept is not None else "after"
     part = f"`{made.op}`, made once," if made is not None and made.site is not None else "a part of the graph"
     return Finding(
         CODE,
         message=f"{part} is gone through by two backwards, and the first frees what the second needs",
         at=at,
         label=label,
-        because=tuple(Because(site, role) for site, role in known[1:] if site != at),
+        because=tuple(Because(site, role, when=when) for site, role in known[1:] if site != at),
     )

@@ -90,7 +90,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     if call.note not in NOTES or call.site is None:
         return
     made = target.last(Kind.MADE)
-    because = (Because(made.site, "the leaf comes from here"),) if made and made.site else ()
+    because = (Because(made.site, "the leaf comes from here", when="before"),) if made and made.site else ()
     what = f"`{target.label}`, {NOTES[call.note]}" if target.label else NOTES[call.note]
     yield Finding(
         CODE,

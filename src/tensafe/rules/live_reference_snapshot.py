@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensafe.facts import Call, History, Kind
-from tensafe.findings import Because, Finding, Fix, Wrap
+from tensafe.findings import Because, Finding, Fix, When, Wrap
 from tensafe.rules import Bad, Good
 
 CODE = "TS102"
@@ -107,12 +107,15 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     write = kept and history.last_write(reference.storages, since=kept)
     if not kept or not kept.site or not write:
         return
-    because = [Because(write.site, f"overwritten here by `{write.op}`")] if write.site else []
+    because = []
+    if write.site:
+        because.append(Because(write.site, f"overwritten here by `{write.op}`", when="after"))
     for moment in reference.trail:
         if moment.site and moment.kind in _WAY:
-            because.append(Because(moment.site, _WAY[moment.kind]))
+            before: When = "before" if moment.kind is Kind.VIEWED else ""
+            because.append(Because(moment.site, _WAY[moment.kind], when=before))
     if call.site and (write.site is None or call.site != write.site):
-        because.append(Because(call.site, _USED[call.kind]))
+        because.append(Because(call.site, _USED[call.kind], when="after"))
     yield Finding(
         CODE,
         message=f"`{kept.op}` gives the live tensors, not a copy{_what(call)}",

@@ -90,7 +90,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         return
     because: tuple[Because, ...] = ()
     if copied.site and copied.site != written.site:
-        because = (Because(copied.site, "this index makes a copy"),)
+        because = (Because(copied.site, "this index makes a copy", when="before"),)
     yield Finding(
         CODE,
         message=f"`{written.op}` writes into a temporary copy made by {copied.op}; the original is unchanged",

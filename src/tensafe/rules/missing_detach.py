@@ -135,5 +135,5 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     to = f" ({leak.label})" if leak.label and call.note != "target" else ""
     because: tuple[Because, ...] = ()
     if call.site is not None and call.site.line != made.site.line:
-        because = (Because(call.site, "this backward carries the gradient"),)
+        because = (Because(call.site, "this backward carries the gradient", when="after"),)
     yield Finding(CODE, message=message + to, at=made.site, label=label, because=because)

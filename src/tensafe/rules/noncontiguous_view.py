@@ -89,7 +89,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     if call.note not in NOTES or call.site is None:
         return
     because = tuple(
-        Because(moment.site, MADE.get(moment.op, f"`{moment.op}` changes the order here"))
+        Because(moment.site, MADE.get(moment.op, f"`{moment.op}` changes the order here"), when="before")
         for moment in target.trail
         if moment.kind is Kind.VIEWED and moment.site and moment.site != call.site
     )

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensafe.facts import Call, History, Kind, Moment, Site
-from tensafe.findings import Because, Finding, Fix, Wrap
+from tensafe.findings import Because, Finding, Fix, When, Wrap
 from tensafe.rules import Bad, Good
 
 CODE = "TS208"
@@ -91,9 +91,13 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     at, label = call.site, "converted here"
     if call.note == "array of a list" and (first := kept or made) is not None and first.site is not None:
         at, label = first.site, "kept with its graph here" if kept else "made with a graph here"
+    places: tuple[tuple[Site | None, str, When], ...] = (
+        (_site(made), "made here", "before"),
+        (call.site, "converted here: PyTorch refuses", "after"),
+    )
     because = [
-        Because(site, role)
-        for site, role in ((_site(made), "made here"), (call.site, "converted here: PyTorch refuses"))
+        Because(site, role, when=when)
+        for site, role, when in places
         if site is not None and site.line != at.line
     ]
     what = f"`{target.label}`" if target.label and call.note != "array of a list" else "a tensor"

@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensafe.facts import Call, History, Kind
-from tensafe.findings import Because, Finding
+from tensafe.facts import Call, History, Kind, Moment
+from tensafe.findings import Because, Finding, When
 from tensafe.rules import Bad, Good
 
 CODE = "TS105"
@@ -136,7 +136,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     if memory is None or call.site is None or call.note not in _MESSAGES:
         return
     because = [
-        Because(moment.site, _ROLES[moment.note or moment.kind])
+        Because(moment.site, _ROLES[moment.note or moment.kind], when=_when(moment, call.note))
         for moment in memory.trail
         if moment.site is not None and moment.site != call.site
     ]
@@ -147,3 +147,10 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         label=_LABELS[call.note],
         because=tuple(because),
     )
+
+
+def _when(moment: Moment, note: str) -> When:
+    """What was handed out earlier is written and read later."""
+    if moment.kind is Kind.WRITTEN:
+        return "after" if note in ("arrays", "refilled") else ""
+    return "after" if moment.kind is Kind.COPIED else "before"

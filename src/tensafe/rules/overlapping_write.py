@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensafe.facts import Call, History, Kind, Value
-from tensafe.findings import Because, Finding, Fix, Wrap
+from tensafe.findings import Because, Finding, Fix, When, Wrap
 from tensafe.rules import Bad, Good
 
 CODE = "TS104"
@@ -115,7 +115,9 @@ def _silent(call: Call) -> Finding:
     assert call.site is not None
     target = call.values["target"]
     made = [
-        Because(m.site, f"several elements get one place here, by `{m.op}`") for m in target.trail if m.site
+        Because(m.site, f"several elements get one place here, by `{m.op}`", when="before")
+        for m in target.trail
+        if m.site
     ]
     if call.note == "input":
         message = (
@@ -145,13 +147,14 @@ def _itself(call: Call) -> Finding:
     )
     places = [*made, writes] if call.op in LIBRARY else [writes, *made]
     at, label = places[0]
+    when: When = "after" if call.op in LIBRARY else "before"
     what = f"`{target.label}`" if target.label else "a tensor"
     return Finding(
         CODE,
         message=f"{_by(call.op)} writes to {what}, several elements of which are one place in memory",
         at=at,
         label=label,
-        because=tuple(Because(site, role) for site, role in places[1:] if site.line != at.line),
+        because=tuple(Because(site, role, when=when) for site, role in places[1:] if site.line != at.line),
         fix=_own_memory(target),
     )
 

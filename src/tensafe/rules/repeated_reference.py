@@ -82,7 +82,11 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         return
     module = call.note == "module"
     role = "put into one parent several times here" if module else "written for one of its places here"
-    because = () if not used or not used.site or used.site == call.site else (Because(used.site, role),)
+    because = (
+        ()
+        if not used or not used.site or used.site == call.site
+        else (Because(used.site, role, when="after"),)
+    )
     yield Finding(
         CODE,
         message="this repeats one module: all its places share one set of weights"

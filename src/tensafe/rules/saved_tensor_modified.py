@@ -106,9 +106,11 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     at = write.site or kept.site
     if at is None:
         return
-    because = [Because(kept.site, f"saved here for {kept.op}")] if kept.site and kept.site != at else []
+    because = []
+    if kept.site and kept.site != at:
+        because.append(Because(kept.site, f"saved here for {kept.op}", when="before"))
     if call.site:
-        because.append(Because(call.site, "backward needs it here"))
+        because.append(Because(call.site, "backward needs it here", when="after"))
     who = f"`{write.op}` changes {_the(saved.label)}" if write.op else f"{_the(saved.label)} is changed"
     yield Finding(
         CODE,

@@ -73,7 +73,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         return
     because: tuple[Because, ...] = ()
     if viewed is not None and viewed.site is not None and viewed.site.line != call.site.line:
-        because = (Because(viewed.site, "made here"),)
+        because = (Because(viewed.site, "made here", when="before"),)
     yield Finding(
         CODE,
         message=_how_much(call, saved.label),

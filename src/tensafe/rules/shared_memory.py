@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensafe.facts import Call, History, Kind
-from tensafe.findings import Because, Finding
+from tensafe.findings import Because, Finding, When
 from tensafe.rules import Bad, Good
 
 CODE = "TS108"
@@ -107,6 +107,8 @@ _ROLES = {
     Kind.COPIED: "read in the workers here",
 }
 
+_WHEN: dict[str, When] = {"received": "before", "sent": "before", "again": "after"}
+
 
 def _label(call: Call, label: str) -> str:
     """The number of tensors kept, where it was counted, stands before the word."""
@@ -123,7 +125,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         at=call.site,
         label=_LABELS[call.note],
         because=tuple(
-            Because(moment.site, _ROLES[moment.note or moment.kind])
+            Because(moment.site, _ROLES[moment.note or moment.kind], when=_WHEN.get(moment.note, ""))
             for moment in shared.trail
             if moment.site is not None and moment.site != call.site
         ),

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensafe.facts import Call, History, Kind, Moment
-from tensafe.findings import Because, Finding
+from tensafe.findings import Because, Finding, When
 from tensafe.rules import Bad, Good
 
 CODE = "TS202"
@@ -97,11 +97,14 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     at = write.site or (exported and exported.site) or kept.site
     if at is None:
         return
-    because = [Because(kept.site, f"saved here for {kept.op}")] if kept.site else []
+    before: When = "before" if write.site else ""
+    because = [Because(kept.site, f"saved here for {kept.op}", when=before)] if kept.site else []
     if exported and exported.site and exported.site != at:
-        because.append(Because(exported.site, f"the memory was handed out here by `{exported.op}`"))
+        handed = f"the memory was handed out here by `{exported.op}`"
+        earlier = 0 if exported.order < kept.order else len(because)
+        because.insert(earlier, Because(exported.site, handed, when=before))
     if call.site:
-        because.append(Because(call.site, "backward computes with the new values here"))
+        because.append(Because(call.site, "backward computes with the new values here", when="after"))
     who = f"`{write.op}` overwrites" if write.op else "a write that is no torch call overwrites"
     yield Finding(
         CODE,

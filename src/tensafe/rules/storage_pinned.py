@@ -68,7 +68,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         return
     because: tuple[Because, ...] = ()
     if kept is not None and kept.site is not None and kept.site.line != viewed.site.line:
-        because = (Because(kept.site, "kept here"),)
+        because = (Because(kept.site, "kept here", when="after"),)
     yield Finding(
         CODE,
         message=_how_much(call.note),

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensafe.facts import Call, History, Kind
-from tensafe.findings import Because, Finding
+from tensafe.findings import Because, Finding, When
 from tensafe.rules import Bad, Good
 
 CODE = "TS107"
@@ -124,6 +124,16 @@ _ROLES = {
     Kind.STEPPED: "stepped here",
 }
 
+_WHEN: dict[tuple[str, Kind], When] = {
+    ("parted", Kind.VIEWED): "before",
+    ("parted", Kind.WRITTEN): "after",
+    ("stale", Kind.COPIED): "after",
+    ("stale", Kind.WRITTEN): "after",
+    ("replaced", Kind.KEPT): "before",
+    ("replaced", Kind.STEPPED): "after",
+    ("orphans", Kind.STEPPED): "after",
+}
+
 
 def find(call: Call, history: History) -> Iterator[Finding]:
     tied = call.values["tied"]
@@ -135,7 +145,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         at=call.site,
         label=_LABELS[call.note],
         because=tuple(
-            Because(moment.site, _ROLES[moment.kind])
+            Because(moment.site, _ROLES[moment.kind], when=_WHEN.get((call.note, moment.kind), ""))
             for moment in tied.trail
             if moment.site is not None and moment.site != call.site
         ),

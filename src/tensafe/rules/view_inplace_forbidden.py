@@ -121,7 +121,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         return
     changed = target.last(Kind.WRITTEN)
     because = [
-        Because(moment.site, MADE[call.note])
+        Because(moment.site, MADE[call.note], when="before")
         for moment in target.trail
         if moment.kind is Kind.VIEWED and moment.site and moment.site != call.site
     ]
@@ -131,7 +131,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
             message=f"{_by(changed.op)} writes to the base of {_named(target)}{WHAT[call.note]}, used later",
             at=changed.site,
             label="the base is written in place here",
-            because=(*because, Because(call.site, "the view is used here: PyTorch refuses")),
+            because=(*because, Because(call.site, "the view is used here: PyTorch refuses", when="after")),
         )
         return
     yield Finding(

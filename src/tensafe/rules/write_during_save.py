@@ -96,9 +96,9 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     written, saved = saving.last(Kind.WRITTEN), saving.last(Kind.SERIALISED)
     because = []
     if written and written.site and written.site != call.site:
-        because.append(Because(written.site, f"written meanwhile by `{written.op}`"))
+        because.append(Because(written.site, f"written meanwhile by `{written.op}`", when="after"))
     if saved and saved.site and saved.site != call.site:
-        because.append(Because(saved.site, "saved here, in another thread"))
+        because.append(Because(saved.site, "saved here, in another thread", when="after"))
     given = call.note == "given"
     yield Finding(
         CODE,

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensafe.facts import Call, History, Kind, Moment
-from tensafe.findings import Because, Finding
+from tensafe.findings import Because, Finding, When
 from tensafe.rules import Bad, Good
 
 CODE = "TS101"
@@ -175,7 +175,7 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         at=call.site,
         label=_LABELS.get(call.note, "written here"),
         because=tuple(
-            Because(moment.site, _role(moment))
+            Because(moment.site, _role(moment), when=_when(moment))
             for moment in alias.trail
             if moment.site is not None and moment.site != call.site
         ),
@@ -193,3 +193,9 @@ def _role(moment: Moment) -> str:
         Kind.EXPORTED: f"`{moment.op}` copied nothing here, nor will it later",
     }
     return roles.get(moment.kind, "here")
+
+
+def _when(moment: Moment) -> When:
+    """A later read, and the write that meets what was kept, come after."""
+    later = moment.kind is Kind.WRITTEN or (moment.kind is Kind.COPIED and moment.note != "passed")
+    return "after" if later else "before"

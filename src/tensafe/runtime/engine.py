@@ -9,7 +9,7 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from tensafe.facts import Call, History, Kind, Moment, Value
+from tensafe.facts import Call, History, Kind, Memory, Moment, Value
 from tensafe.runtime.calls.backwards import Backwards
 from tensafe.runtime.calls.events import Events
 from tensafe.runtime.calls.exact import Exact
@@ -27,7 +27,8 @@ from tensafe.runtime.patches import Patches
 from tensafe.runtime.places.frames import site_of, user_place
 from tensafe.runtime.processes.ranks import Ranks
 from tensafe.runtime.references.ownership import Ownership
-from tensafe.runtime.storages.ledger import Event, LedgerHistory, clock, write_moment
+from tensafe.runtime.storages.ledger import Event, LedgerHistory, Write, clock, write_moment
+from tensafe.runtime.storages.pictures import Drawn, memory_of, written_by
 from tensafe.runtime.values.healed import Healed
 from tensafe.runtime.violation import message
 from tensafe.runtime.watcher import Context
@@ -264,8 +265,24 @@ def _backward_facts(saved: Saved, counted: bool, reader: str) -> tuple[Call, Led
         one_call = ledger.write.place == place  # saved and written by one and the same call
         write = ledger.write if one_call else None
     moment = write_moment(write, saved.order + 1, counted)
-    call = Call(Kind.BACKWARD, reader, site_of(user_place(4)), now, {"saved": value})
+    call = Call(
+        Kind.BACKWARD,
+        reader,
+        site_of(user_place(4)),
+        now,
+        {"saved": value},
+        memory=_memory(saved, write, reader),
+    )
     return call, LedgerHistory({} if storage is None else {storage: moment})
+
+
+def _memory(saved: Saved, write: Write | None, reader: str) -> tuple[Memory, ...]:
+    """What was saved, and what the write reached: one of the first of its line, or of that very tensor."""
+    written = written_by(write, saved.ledger)
+    parts = [Drawn(f"saved for {reader}", saved.tensor)]
+    if write is not None and not written and write.tensor == id(saved.tensor):
+        parts.append(Drawn(f"written by `{write.op}`", saved.tensor))
+    return memory_of(*parts, also=written)
 
 
 def _export_moments(event: Event | None) -> Sequence[Moment]:

@@ -11,6 +11,7 @@ from tensafe.runtime.processes.saving import Saving
 from tensafe.runtime.processes.sharing import ProcessSharing
 from tensafe.runtime.references.ties import Ties
 from tensafe.runtime.refusals.watching import Refusals
+from tensafe.runtime.storages.pictures import WrittenExtents
 from tensafe.runtime.watcher import Context, Watcher
 from tensafe.runtime.writes.alias_writes import AliasWrites
 from tensafe.runtime.writes.overlaps import Overlaps
@@ -20,6 +21,7 @@ from tensafe.runtime.writes.repeats import Repeats
 def make_watchers(context: Context) -> tuple[Watcher, ...]:
     """All watchers of one engine."""
     return (
+        WrittenExtents(),
         Refusals(context),
         Overlaps(context),
         Repeats(context),

@@ -11,15 +11,20 @@ from tensafe.report.html.elements import Html, element, void
 
 
 def document(
-    title: str, body: Html, data: object = None, script: str = "", sheets: Sequence[str] = ()
+    title: str,
+    body: Html,
+    data: object = None,
+    script: str = "",
+    sheets: Sequence[str] = (),
+    styles: Sequence[str] = ("page.css",),
 ) -> str:
     """A whole page that works from a file, offline: no link, no frame, no request.
 
     `data` is what the script reads, as JSON in an inert block; `script` names a file beside this one.
-    `sheets` are the texts of style elements in the body, as fragments for notebooks have them; style
-    attributes work then, too.
+    `styles` names the style sheets beside it. `sheets` are the texts of style elements in the body, as
+    fragments for notebooks have them; style attributes work then, too.
     """
-    style = asset("page.css")
+    style = "".join(map(asset, styles))
     code = asset(script) if script else ""
     head = element(
         "head",
@@ -32,7 +37,8 @@ def document(
         element("title", title),
         element("style", Html(style)),
     )
-    scripts = [_data_block(data), element("script", Html(code))] if code else []
+    block = [_data_block(data)] if code and data is not None else []
+    scripts = [*block, element("script", Html(code))] if code else []
     page = element("html", head, element("body", body, *scripts), lang="en")
     return f"<!DOCTYPE html>\n{page}\n"
 

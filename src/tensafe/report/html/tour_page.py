@@ -61,7 +61,8 @@ def _program(shown: Sequence[Shown], words: Words) -> Html:
         if one.gave is not None:
             lines += [_gave(line) for line in one.gave.splitlines()]
         if not one.holds:
-            lines.append(element("span", f"  {words.differs}{one.claimed}\n", class_="differs"))
+            expected = _kept([f"  {words.differs}{one.claimed}\n"])
+            lines.append(element("span", expected, class_="differs"))
     return element("pre", _kept(lines), tabindex=0)
 
 

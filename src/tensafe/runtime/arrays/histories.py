@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 
 from tensafe.runtime.places.frames import Place
-from tensafe.runtime.places.reading import binds, read_after
+from tensafe.runtime.places.reading import read_after
 from tensafe.runtime.places.source import expressions_at, syntax_of
-from tensafe.runtime.places.writing import dotted, root_of, scope_of, statement_at, target_at
+from tensafe.runtime.places.writing import scope_of, statement_at, target_at
+from tensafe.syntax.chains import root_of
+from tensafe.syntax.reading import binds, dotted
 
 KEEPERS = frozenset({"append", "insert", "add", "appendleft", "setdefault", "extend"})
 NEW_DATA = frozenset({"add_", "lerp_", "copy_", "addcmul_", "addcdiv_", "maximum_"})

@@ -12,7 +12,8 @@ from tensafe.facts import Site
 from tensafe.runtime.places.frames import INTERNAL, Place
 from tensafe.runtime.places.source import site_of_node, syntax_of
 from tensafe.runtime.places.variables import Names, place_of, stored, user_frames
-from tensafe.runtime.places.writing import Scope, dotted, scope_of, statement_at
+from tensafe.runtime.places.writing import Scope, scope_of, statement_at
+from tensafe.syntax.reading import dotted
 
 
 class Refill(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch.compiler import is_compiling
 
-from tensafe.facts import Call, Certainty, Kind, Moment, Site, Value
+from tensafe.facts import Call, Certainty, Kind, Memory, Moment, Site, Value
 from tensafe.runtime import modes
 from tensafe.runtime.arrays import memory, refills
 from tensafe.runtime.arrays.histories import keeps_result, reads_first_again, updates
@@ -28,6 +28,7 @@ from tensafe.runtime.storages.ledger import (
     ledger_of_storage,
 )
 from tensafe.runtime.storages.listeners import listen
+from tensafe.runtime.storages.pictures import Drawn, memory_of, written_by
 from tensafe.runtime.storages.weak import WeakFacts
 from tensafe.runtime.watcher import Context, Watcher
 
@@ -137,7 +138,7 @@ class ArraySharing(Watcher):
                 return
             known = parts[key] = Imported(label, digest, next(clock))
         else:
-            self._again(known, digest, place)
+            self._again(known, digest, place, result)
         known.storages = [*[ref for ref in known.storages if ref() is not None][-3:], weakref.ref(storage)]
         known.digest, known.write, known.writes = digest, None, 0
         self._hear(known, storage)
@@ -156,7 +157,7 @@ class ArraySharing(Watcher):
 
         listen(ledger_of_storage(storage), written)
 
-    def _again(self, known: Imported, digest: int, place: Place) -> None:
+    def _again(self, known: Imported, digest: int, place: Place, result: torch.Tensor) -> None:
         """The same memory is imported again by the same line."""
         write = known.write
         if write is not None and write.place is not None and known.writes <= MOST_WRITES:
@@ -164,13 +165,15 @@ class ArraySharing(Watcher):
                 imported = Moment(Kind.EXPORTED, known.op, site_of(place), known.order)
                 note = "again" if known.op == "torch.from_numpy" else "converted"
                 self._told.add(place)
-                self._report(site_of(write.place), write.op, note, (imported,))
+                drawn = memory_of(Drawn("array and tensor", result))
+                self._report(site_of(write.place), write.op, note, (imported,), drawn)
         elif digest != known.digest:
             known.changes += 1
             alive = sum(ref() is not None for ref in known.storages)
             if alive >= 2 and known.changes >= 2:
                 self._told.add(place)
-                self._report(site_of(place), known.op, "tensors", ())
+                drawn = memory_of(Drawn("array and tensors", result))
+                self._report(site_of(place), known.op, "tensors", (), drawn)
 
     def _copied(self, array: Any, result: Any) -> None:
         """`torch.tensor(array)`: a read of memory that was imported before."""
@@ -215,21 +218,25 @@ class ArraySharing(Watcher):
         before = [item for item in self._exports.get(storage) or () if item.array() is not None][-8:]
         write = ledger_of(tensor).write
         if write is not None and write.place is not None:
-            self._look_for_history(before, write, place)
+            self._look_for_history(before, write, place, tensor)
         self._exports.put(storage, [*before, Exported(place, weakref.ref(array), next(clock))])
 
-    def _look_for_history(self, before: list[Exported], write: Write, place: Place) -> None:
+    def _look_for_history(
+        self, before: list[Exported], write: Write, place: Place, tensor: torch.Tensor
+    ) -> None:
         old = [item for item in before if item.order < write.order]
         here = [item for item in old if item.place == place]
         written = Moment(Kind.WRITTEN, write.op, site_of(write.place), write.order)
         if len(here) >= (1 if keeps_result(place) else 2):
             self._told.add(place)
-            self._report(site_of(place), "Tensor.numpy", "arrays", (written,))
+            drawn = _drawn(tensor, write)
+            self._report(site_of(place), "Tensor.numpy", "arrays", (written,), drawn)
             return
         for item in old:
             if item.place not in self._told and reads_first_again(item.place, place):
                 self._told.add(item.place)
-                self._report(site_of(item.place), "Tensor.numpy", "arrays", (written,))
+                drawn = _drawn(tensor, write)
+                self._report(site_of(item.place), "Tensor.numpy", "arrays", (written,), drawn)
 
     def _report(
         self,
@@ -237,10 +244,15 @@ class ArraySharing(Watcher):
         op: str,
         note: str,
         trail: tuple[Moment, ...],
-        certainty: Certainty = Certainty.DID,
+        drawn: tuple[Memory, ...] = (),
     ) -> None:
         if site is None:
             return
-        value = Value(frozenset(), trail)
-        call = Call(Kind.EXPORTED, op, site, next(clock), {"memory": value}, certainty, note)
+        roles = {"memory": Value(frozenset(), trail)}
+        call = Call(Kind.EXPORTED, op, site, next(clock), roles, Certainty.DID, note, drawn)
         self._context.ask(call, LedgerHistory({}))
+
+
+def _drawn(tensor: torch.Tensor, write: Write) -> tuple[Memory, ...]:
+    """What the arrays and the tensor have, and what was written."""
+    return memory_of(Drawn("arrays and tensor", tensor), also=written_by(write, ledger_of(tensor)))

@@ -23,6 +23,7 @@ from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.places.frames import Place, site_of, user_place
 from tensafe.runtime.storages.ledger import LedgerHistory, clock, ledger_of_storage
+from tensafe.runtime.storages.pictures import Drawn, memory_of
 from tensafe.runtime.watcher import Context, Watcher
 from tensafe.runtime.writes.discarded import _uses, temporary_counts
 
@@ -164,6 +165,7 @@ class CopiesMade(Watcher):
         tally = self._tally(op, self._own.place or user_place(4), copy.nbytes)
         if tally is None or not _is_twin(source, copy):
             return
+        _draw(tally, source, copy)
         memory = source.untyped_storage()
         if memory.nbytes() > 2 * copy.nbytes or not memory.resizable() or memory.is_shared():
             return  # others see this memory; or the copy lets a large one go
@@ -237,6 +239,7 @@ class CopiesMade(Watcher):
         if tally is None:
             return
         tally.explicit = False
+        _draw(tally, source, copy)
         ledger = ledger_of_storage(memory)
         write = ledger.raw[3] if ledger.raw is not None else 0
         read = (int(ledger.id), write, source.storage_offset(), source.shape, source.stride())
@@ -269,7 +272,14 @@ class CopiesMade(Watcher):
         moment = Moment(Kind.COPIED, tally.op, site, 0, note="a temporary" if tally.fresh_nbytes else "")
         roles = {"copy": Value(frozenset(), (moment,))}
         note = f"{nbytes} bytes in {tally.times}"
-        self._ask(Call(Kind.COPIED, tally.op, site, next(clock), roles, certainty, note), LedgerHistory({}))
+        call = Call(Kind.COPIED, tally.op, site, next(clock), roles, certainty, note, tally.memory)
+        self._ask(call, LedgerHistory({}))
+
+
+def _draw(tally: Tally, source: torch.Tensor, copy: torch.Tensor) -> None:
+    """The first copy of a line is the one that is shown."""
+    if tally.times == 1:
+        tally.memory = memory_of(Drawn("copied", source), Drawn("the copy", copy))
 
 
 def _is_twin(source: torch.Tensor, copy: torch.Tensor) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from tensafe.facts import Memory
 from tensafe.runtime.places.frames import Place
 from tensafe.runtime.storages.ledger import Ledger, clock, ledger_of_storage
 
@@ -31,6 +32,7 @@ class Tally:
     same_times: int = 0
     last_read: tuple[Any, ...] = ()  # the memory last copied, its last write then, and the part of it
     explicit: bool = True
+    memory: tuple[Memory, ...] = ()  # of the first copy and its source
 
     @property
     def is_always_needless(self) -> bool:

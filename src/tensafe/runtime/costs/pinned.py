@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import torch
 
-from tensafe.facts import Call, Certainty, Kind, Moment, Site, Value
+from tensafe.facts import Call, Certainty, Kind, Memory, Moment, Site, Value
 from tensafe.memory import Extent, covered
 from tensafe.runtime import modes
 from tensafe.runtime.places.holders import Holder, holders_of, puts
 from tensafe.runtime.places.view_sources import view_site
 from tensafe.runtime.storages.ledger import LedgerHistory, clock, ledger_of_storage
+from tensafe.runtime.storages.pictures import Drawn, memory_of
 from tensafe.runtime.watcher import Context
 from tensafe.runtime.writes.discarded import _uses
 
@@ -49,6 +50,7 @@ class Keeper:
     views: int = 0
     reached: int = 0
     dead: int = 0
+    memory: tuple[Memory, ...] = ()  # of one of them
 
 
 Storages = list[tuple[torch.UntypedStorage, list[torch.Tensor]]]
@@ -77,9 +79,9 @@ class Pinned:
         viewed = Moment(Kind.VIEWED, "", keeper.site, 0)
         kept = Moment(Kind.KEPT, "", keeper.kept, 1)
         certainty = Certainty.DID if keeper.dead >= WORTH_A_WARNING else Certainty.OFTEN_MEANT
-        value = Value(frozenset(), (viewed, kept))
+        roles = {"view": Value(frozenset(), (viewed, kept))}
         note = f"{keeper.views} views of {keeper.reached} bytes keep {keeper.dead}"
-        call = Call(Kind.PINNED, "", keeper.site, next(clock), {"view": value}, certainty, note)
+        call = Call(Kind.PINNED, "", keeper.site, next(clock), roles, certainty, note, keeper.memory)
         self._ask(call, LedgerHistory({}))
 
     def storages(self, tensors: list[torch.Tensor]) -> Storages:
@@ -102,6 +104,7 @@ class Pinned:
             if sites is not None:
                 keeper = found.setdefault(sites[0], Keeper(*sites))
                 keeper.views += 1
+                keeper.memory = keeper.memory or memory_of(Drawn("kept", pin.view))
                 keeper.reached += pin.reached
                 keeper.dead += pin.dead
         for site, keeper in found.items():
@@ -110,6 +113,7 @@ class Pinned:
             known.at_end = over
             if keeper.dead > known.dead:
                 known.views, known.reached, known.dead = keeper.views, keeper.reached, keeper.dead
+                known.memory = keeper.memory
 
     def _pin(self, storage: torch.UntypedStorage, tensors: list[torch.Tensor]) -> Iterator[Pin]:
         if torch._C._storage_Use_Count(storage._cdata) > len(tensors) + self._extra_owners:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.compiler import is_compiling
 
-from tensafe.facts import Call, Certainty, Kind, Moment, Value
+from tensafe.facts import Call, Certainty, Kind, Memory, Moment, Value
 from tensafe.memory import Extent, covered
 from tensafe.runtime import modes
 from tensafe.runtime.modes import PLAIN
@@ -24,6 +24,7 @@ from tensafe.runtime.places.view_sources import VIEWING
 from tensafe.runtime.refusals.frames import statement_at
 from tensafe.runtime.refusals.origins import Put, binding
 from tensafe.runtime.storages.ledger import LedgerHistory, clock, ledger_of_storage
+from tensafe.runtime.storages.pictures import reached_in
 from tensafe.runtime.watcher import Context, Watcher
 
 WORTH_A_NOTICE = 64 << 10  # dead bytes written by one line
@@ -31,6 +32,7 @@ WORTH_A_WARNING = 512 << 10
 MOST_LINES = 1_000
 MOST_TENSORS = 200_000
 MOST_FRAMES = 50
+MOST_DRAWN = 8
 
 Wrapped = Callable[..., Any]
 Written = dict[int, tuple[int, list[Extent]]]
@@ -46,6 +48,7 @@ class Bloat:
     times: int = 0
     nbytes: int = 0
     dead: int = 0
+    memory: tuple[Memory, ...] = ()  # the most wasteful storage of the first time
 
 
 class _OfThread(threading.local):
@@ -108,15 +111,18 @@ class Serialised(Watcher):
     def _ended(self, label: str, written: Written, place: Place | None) -> None:
         total = sum(nbytes for nbytes, _ in written.values())
         dead = sum(max(0, nbytes - covered(extents).nbytes) for nbytes, extents in written.values())
-        self._add(label, place, total, dead)
+        bloat = self._add(label, place, total, dead)
+        if bloat is not None and bloat.times == 1:
+            bloat.memory = (_most_wasteful(written),)
 
-    def _add(self, label: str, place: Place | None, nbytes: int, dead: int) -> None:
+    def _add(self, label: str, place: Place | None, nbytes: int, dead: int) -> Bloat | None:
         if place is None or not dead or len(self._bloats) >= MOST_LINES:
-            return
+            return None
         bloat = self._bloats.setdefault((label, id(place[0]), place[1]), Bloat(label, place))
         bloat.times += 1
         bloat.nbytes += nbytes
         bloat.dead += dead
+        return bloat
 
     # --- deep copies, one memo each
 
@@ -183,9 +189,8 @@ class Serialised(Watcher):
         certainty = Certainty.DID if bloat.dead >= WORTH_A_WARNING else Certainty.OFTEN_MEANT
         note = f"{bloat.dead} of {bloat.nbytes} bytes in {bloat.times}"
         roles = {"saved": Value(frozenset(), tuple(trail))}
-        self._ask(
-            Call(Kind.SERIALISED, bloat.op, site, next(clock), roles, certainty, note), LedgerHistory({})
-        )
+        call = Call(Kind.SERIALISED, bloat.op, site, next(clock), roles, certainty, note, bloat.memory)
+        self._ask(call, LedgerHistory({}))
 
 
 def _own_place() -> Place | None:
@@ -206,6 +211,12 @@ def _note(written: Written, tensor: torch.Tensor) -> None:
     extent = Extent(int(tensor.storage_offset()) * size, tuple(tensor.shape), strides, size)
     key = int(ledger_of_storage(storage).id)
     written.setdefault(key, (storage.nbytes(), []))[1].append(extent)
+
+
+def _most_wasteful(written: Written) -> Memory:
+    """The storage with the most bytes that nothing saved reaches."""
+    nbytes, extents = max(written.values(), key=lambda one: one[0] - covered(one[1]).nbytes)
+    return Memory(nbytes, tuple(reached_in(extent, "saved") for extent in extents[:MOST_DRAWN]))
 
 
 def _addressed(item: Any) -> Extent | None:

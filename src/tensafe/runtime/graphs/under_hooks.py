@@ -18,7 +18,7 @@ import torch
 from tensafe.runtime.graphs.saved import WRITES_THROUGH_SAVED, OnChanged, Saved, _same_bytes
 from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.storages.ledger import ledger_of
-from tensafe.runtime.uncompiled import leave_uncompiled
+from tensafe.uncompiled import leave_uncompiled
 
 Pack = Callable[[torch.Tensor], Any]
 Hooks = tuple[Pack, Callable[[Any], torch.Tensor]]

@@ -14,7 +14,7 @@ from tensafe.facts import Site
 from tensafe.runtime.places.frames import INTERNAL, Place
 from tensafe.runtime.places.source import site_of_node, syntax_of
 from tensafe.runtime.places.variables import stored
-from tensafe.runtime.places.writing import dotted
+from tensafe.syntax.reading import dotted
 
 FETCHES = ("__getitem__", "__getitems__", "__iter__")
 PLAIN_TYPES = (int, float, str, bool)

@@ -14,7 +14,8 @@ from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.places.frames import Place, site_of
 from tensafe.runtime.places.source import site_of_node
 from tensafe.runtime.places.variables import held, place_of, stored, user_frames, variables
-from tensafe.runtime.places.writing import dotted, scope_of, statement_at
+from tensafe.runtime.places.writing import scope_of, statement_at
+from tensafe.syntax.reading import dotted
 
 FEWEST = 32
 MOST_LOOKS = 4

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.compiler import is_compiling
 
-from tensafe.facts import Call, Kind, Moment, Value
+from tensafe.facts import Call, Kind, Memory, Moment, Value
 from tensafe.runtime import modes
 from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.patches import Patches
@@ -27,6 +27,7 @@ from tensafe.runtime.storages.ledger import (
     ledger_of_storage,
 )
 from tensafe.runtime.storages.listeners import deafen, listen
+from tensafe.runtime.storages.pictures import Drawn, memory_of, written_by
 from tensafe.runtime.storages.weak import WeakFacts
 from tensafe.runtime.watcher import Context, Watcher
 
@@ -126,6 +127,7 @@ class Saving(Watcher):
         if not heard:
             return
         given: Given | None = None
+        drawn: tuple[Memory, ...] = ()
         for tensor in _tensors([obj], MOST_DEPTH):
             storage = tensor.untyped_storage()
             deafen(ledger_of_storage(storage), heard[0])
@@ -134,24 +136,29 @@ class Saving(Watcher):
                 continue
             deafen(ledger_of_storage(storage), known.written)
             if known.thread != threading.get_ident() and known.write is not None:
+                drawn = drawn or memory_of(
+                    Drawn("being saved", tensor), also=written_by(known.write, ledger_of(tensor))
+                )
                 given = given or known
             self._given.forget(tensor)
             if self._last.get(storage) is known:
                 self._last.forget(storage)
         saved = Moment(Kind.SERIALISED, "torch.save", site_of(place), next(clock))
         if given is not None and given.write is not None:
-            self._report(given.place, given.write, "given", saved)
+            self._report(given.place, given.write, "given", saved, drawn)
         elif heard[1] and place is not None:
             self._report(place, heard[1][0], "during", saved)
 
-    def _report(self, place: Place, write: Write, note: str, saved: Moment) -> None:
+    def _report(
+        self, place: Place, write: Write, note: str, saved: Moment, drawn: tuple[Memory, ...] = ()
+    ) -> None:
         site = site_of(place)
         if place in self._told or site is None:
             return
         self._told.add(place)
         written = Moment(Kind.WRITTEN, write.op, site_of(write.place), write.order)
-        value = Value(frozenset(), (written, saved))
-        call = Call(Kind.WRITTEN, write.op, site, next(clock), {"saving": value}, note=note)
+        roles = {"saving": Value(frozenset(), (written, saved))}
+        call = Call(Kind.WRITTEN, write.op, site, next(clock), roles, note=note, memory=drawn)
         self._context.ask(call, LedgerHistory({}))
 
 

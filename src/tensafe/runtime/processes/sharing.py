@@ -22,6 +22,7 @@ from tensafe.runtime.places.variables import held
 from tensafe.runtime.processes.dataset_caches import find_cache, plain_state, reads_changed
 from tensafe.runtime.processes.received import Received, find_keeper, most_open_files
 from tensafe.runtime.storages.ledger import LedgerHistory, clock, ledger_of
+from tensafe.runtime.storages.pictures import Drawn, memory_of
 from tensafe.runtime.storages.weak import WeakFacts
 from tensafe.runtime.watcher import Context, Watcher
 
@@ -141,7 +142,7 @@ class ProcessSharing(Watcher):
             elif before[0] == place and write is not None and write.order > before[1] and write.place:
                 self._told.add(place)
                 sent = Moment(Kind.SHARED, label, site_of(place), next(clock), note="sent")
-                self._report(site_of(write.place), write.op, "resent", (sent,), Certainty.MAY)
+                self._report(site_of(write.place), write.op, "resent", (sent,), Certainty.MAY, tensor=tensor)
 
     def _sharing(self, call: Callable[..., Any]) -> Callable[..., Any]:
         look = self._context.guarded("Tensor.share_memory_", self._look_at_slice)
@@ -160,7 +161,8 @@ class ProcessSharing(Watcher):
         if whole - own >= LARGE and whole >= 4 * own and not tensor.untyped_storage().is_shared():
             self._told.add(place)
             note = f"{whole:,} bytes for {own:,}"
-            self._report(site_of(place), "Tensor.share_memory_", "slice", (), Certainty.OFTEN_MEANT, note)
+            meant = Certainty.OFTEN_MEANT
+            self._report(site_of(place), "Tensor.share_memory_", "slice", (), meant, note, tensor)
 
     def _report(
         self,
@@ -170,11 +172,13 @@ class ProcessSharing(Watcher):
         trail: tuple[Moment, ...],
         certainty: Certainty = Certainty.DID,
         label: str = "",
+        tensor: torch.Tensor | None = None,
     ) -> None:
         if site is None:
             return
-        value = Value(frozenset(), trail, label)
-        call = Call(Kind.SHARED, op, site, next(clock), {"shared": value}, certainty, note)
+        roles = {"shared": Value(frozenset(), trail, label)}
+        memory = memory_of(Drawn("shared", tensor))
+        call = Call(Kind.SHARED, op, site, next(clock), roles, certainty, note, memory)
         self._context.ask(call, LedgerHistory({}))
 
 

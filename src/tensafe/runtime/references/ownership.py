@@ -16,6 +16,7 @@ from tensafe.runtime.places import names
 from tensafe.runtime.places.frames import Place, site_of, user_places
 from tensafe.runtime.places.source import expressions_at, site_of_node, syntax_of
 from tensafe.runtime.storages.ledger import LedgerHistory, clock, ledger_of, write_moment
+from tensafe.runtime.storages.pictures import Drawn, memory_of
 from tensafe.runtime.storages.weak import WeakFacts
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Ownership:
     def restoring(self, module: torch.nn.Module, state: Mapping[str, Any], place: Place | None) -> None:
         """`module.load_state_dict(state)` begins: is `state` the module's own memory, written since?"""
         own: dict[str, torch.Tensor] | None = None
-        found: tuple[Kept, Moment, torch.Tensor] | None = None
+        found: tuple[Kept, Moment, tuple[Drawn, ...]] | None = None
         for name, source in state.items():
             if not isinstance(source, torch.Tensor):
                 continue
@@ -136,7 +137,7 @@ class Ownership:
                 return  # the author put something else there: the restore does change the module
             written = _write_since(kept, source, target) if found is None else None
             if written is not None:
-                found = kept, written, source
+                found = kept, written, (Drawn("kept", source, name), Drawn("live", target, name))
         if found is not None:
             self._report(Kind.RESTORED, "Module.load_state_dict", *found, place)
 
@@ -165,7 +166,8 @@ class Ownership:
                 written = _write_since(kept, kept_tensor, live)
                 if written is not None and _is_stored(kept.place):
                     certainty = Certainty.OFTEN_MEANT if op.endswith(BOOLEAN) else Certainty.DID
-                    self._report(Kind.COMPARED, op, kept, written, kept_tensor, place, certainty)
+                    parts = (Drawn("kept", kept_tensor), Drawn("live", live))
+                    self._report(Kind.COMPARED, op, kept, written, parts, place, certainty)
                     return
 
     def differed(self, place: Place | None) -> None:
@@ -205,7 +207,8 @@ class Ownership:
         for place, pending in self.always_same.items():
             if not pending.spoiled and pending.kept.place not in self._told:
                 parameter = pending.parameter()
-                self._report(Kind.COMPARED, pending.op, pending.kept, pending.written, parameter, place)
+                parts = (Drawn("kept, and live", parameter),) if parameter is not None else ()
+                self._report(Kind.COMPARED, pending.op, pending.kept, pending.written, parts, place)
 
     def stepped(self, optimizer: torch.optim.Optimizer, place: Place | None) -> None:
         """An optimizer wrote its parameters and its state."""
@@ -245,15 +248,16 @@ class Ownership:
         op: str,
         kept: Kept,
         written: Moment,
-        tensor: torch.Tensor | None,
+        parts: tuple[Drawn, ...],
         place: Place | None,
         certainty: Certainty = Certainty.DID,
     ) -> None:
         self._told.add(kept.place)
-        storage = ledger_of(tensor).id if tensor is not None else StorageId(0)
+        storage = ledger_of(parts[0].tensor).id if parts else StorageId(0)
         site = _list_site(kept.place) or site_of(kept.place)
         value = Value(frozenset({storage}), (Moment(Kind.KEPT, kept.op, site, kept.order),))
-        call = Call(kind, op, site_of(place), next(clock), {"kept": value}, certainty)
+        memory = memory_of(*parts)
+        call = Call(kind, op, site_of(place), next(clock), {"kept": value}, certainty, memory=memory)
         self._ask(call, LedgerHistory({storage: written}))
 
     def _step_report(

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.compiler import is_compiling
 
-from tensafe.facts import Call, Kind, Moment, Site, Value
+from tensafe.facts import Call, Kind, Memory, Moment, Site, Value
 from tensafe.runtime import modes
 from tensafe.runtime.calls.events import MOVES
 from tensafe.runtime.modes import PLAIN
@@ -31,6 +31,7 @@ from tensafe.runtime.references.links import (
 from tensafe.runtime.references.orphans import Orphans, Registered
 from tensafe.runtime.storages.ledger import LedgerHistory, RawWrite, Write, clock, ledger_of
 from tensafe.runtime.storages.listeners import listen
+from tensafe.runtime.storages.pictures import Drawn, memory_of
 from tensafe.runtime.storages.weak import WeakFacts
 from tensafe.runtime.watcher import Context, Watcher
 
@@ -115,7 +116,9 @@ class Ties(Watcher):
                     tensor = dict(named_tensors(module))[name]
                     trail = self._where_tied(tensor)
                     op, label = "Module.load_state_dict", f"`{first}` and `{name}`"
-                    self._report(site_of(place), op, "checkpoint", trail, label)
+                    self._report(
+                        site_of(place), op, "checkpoint", trail, label, memory_of(Drawn("tied", tensor, name))
+                    )
                     return
 
     def _where_tied(self, tensor: torch.Tensor) -> tuple[Moment, ...]:
@@ -208,7 +211,11 @@ class Ties(Watcher):
             self._told.add(one.place)
             write = Write(*raw)
             moment = Moment(Kind.WRITTEN, write.op, site_of(write.place), write.order)
-            self._report(site_of(one.place), op, "parted" if names else "unlinked", (*trail, moment), names)
+            note, drawn = (
+                "parted" if names else "unlinked",
+                memory_of(Drawn("one", first), Drawn("the other", second)),
+            )
+            self._report(site_of(one.place), op, note, (*trail, moment), names, drawn)
 
         for item in (one, two):
             copy = item.copy()
@@ -233,7 +240,8 @@ class Ties(Watcher):
                 self._told.add(place)
                 write = Write(*raw)
                 moment = Moment(Kind.WRITTEN, write.op, site_of(write.place), write.order)
-                self._report(site, op, "stale", (converted, moment), "")
+                drawn = memory_of(Drawn("left behind", tensor))
+                self._report(site, op, "stale", (converted, moment), "", drawn)
 
         if old is not None:
             from tensafe.runtime.storages.ledger import ledger_of_storage
@@ -241,12 +249,18 @@ class Ties(Watcher):
             listen(ledger_of_storage(old), written)
 
     def _report(
-        self, site: Site | None, op: str, note: str, trail: tuple[Moment, ...], label: str = ""
+        self,
+        site: Site | None,
+        op: str,
+        note: str,
+        trail: tuple[Moment, ...],
+        label: str = "",
+        drawn: tuple[Memory, ...] = (),
     ) -> None:
         if site is None:
             return
         value = Value(frozenset(), trail, label)
-        call = Call(Kind.UNTIED, op, site, next(clock), {"tied": value}, note=note)
+        call = Call(Kind.UNTIED, op, site, next(clock), {"tied": value}, note=note, memory=drawn)
         self._context.ask(call, LedgerHistory({}))
 
 

@@ -27,6 +27,7 @@ from tensafe.runtime.refusals.origins import (
 from tensafe.runtime.refusals.refusal import Refusal, Seen, made_at_place, value_of
 from tensafe.runtime.refusals.trail import trail
 from tensafe.runtime.refusals.views import MAKERS, Sort, made_at
+from tensafe.runtime.storages.pictures import Drawn, memory_of
 
 MOST_BINDINGS = 12
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -163,7 +164,8 @@ def stride(seen: Seen) -> Refusal:
         else "Tensor.view"
     )
     target = value_of(spelled(receiver), [origin] if origin is not None else [])
-    return Refusal(note, op, site_of(place), target, operand_site(place, receiver))
+    memory = memory_of(Drawn("to be viewed", tensor, target.label))
+    return Refusal(note, op, site_of(place), target, operand_site(place, receiver), memory)
 
 
 def operand_site(place: Place | None, operand: ast.expr | None) -> Site | None:

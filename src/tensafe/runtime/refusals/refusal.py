@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from tensafe.facts import Call, Certainty, Kind, Moment, Site, Value
+from tensafe.facts import Call, Certainty, Kind, Memory, Moment, Site, Value
 from tensafe.runtime.places.frames import Place, site_of
 from tensafe.runtime.refusals.frames import Trace
 from tensafe.runtime.storages.ledger import Ledger, clock, ledger_of
@@ -44,12 +44,13 @@ class Refusal(NamedTuple):
     site: Site | None
     target: Value
     operand: Site | None = None
+    memory: tuple[Memory, ...] = ()
 
     def call(self, certainty: Certainty) -> Call:
         values = {"target": self.target}
         if self.operand is not None:
             values["operand"] = value_of("", [Moment(Kind.MADE, "", self.operand, 0)])
-        return Call(Kind.REFUSED, self.op, self.site, next(clock), values, certainty, self.note)
+        return Call(Kind.REFUSED, self.op, self.site, next(clock), values, certainty, self.note, self.memory)
 
 
 def value_of(label: str, trail: Sequence[Moment]) -> Value:

@@ -191,7 +191,7 @@ class Refusals(Watcher):
             site = site_in_worker(text)
             if site is None or refusal is None:
                 return refusal
-            return refusal._replace(op="", site=site, target=value_of("", []), operand=None)
+            return refusal._replace(op="", site=site, target=value_of("", []), operand=None, memory=())
         return copies.uncopyable(seen) if _is_copying(text, trace) else None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tensafe.facts import Kind, Moment, Site
+from tensafe.facts import Kind, Memory, Moment, Site
 from tensafe.runtime.places import names
 from tensafe.runtime.places.frames import INTERNAL, Place, site_of
 from tensafe.runtime.places.source import expressions_at
@@ -18,6 +18,7 @@ from tensafe.runtime.refusals.origins import Put, attribute, binding, own_files,
 from tensafe.runtime.refusals.refusal import Refusal, Seen, made, value_of
 from tensafe.runtime.refusals.views import FUNCTIONS_THAT_EXPAND, MAKERS, Sort, made_at, viewed
 from tensafe.runtime.storages.ledger import write_moment
+from tensafe.runtime.storages.pictures import Drawn, memory_of
 
 MAKER = re.compile(r"Output \d+ of (\w+) is a view")
 NAMED = re.compile(r'named "([^"]+)"')
@@ -76,7 +77,12 @@ class Write:
 
     def refusal(self, note: str, trail: Sequence[Moment | None], site: Site | None = None) -> Refusal:
         target = value_of(self.label, [moment for moment in trail if moment is not None])
-        return Refusal(note, self.op, site or site_of(self.place), target)
+        return Refusal(note, self.op, site or site_of(self.place), target, memory=self._memory())
+
+    def _memory(self) -> tuple[Memory, ...]:
+        """What was to be written, and of what it is a view."""
+        base = self.tensor._base if self.tensor is not None else None
+        return memory_of(Drawn("to be written", self.tensor, self.label), Drawn("its base", base))
 
 
 def _calls(place: Place | None) -> list[ast.Call]:

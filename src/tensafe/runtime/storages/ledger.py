@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensafe.facts import Kind, Moment, StorageId
+from tensafe.facts import Kind, Moment, Reached, StorageId
 from tensafe.runtime.places.frames import Place, site_of
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Ledger:
     exported: Event | None = None  # the last array or pointer handed out
     older = False  # than the watching: it was there at its start
     watch: OnWrite | None = None  # who wants to hear of every write from now on
+    reached: tuple[tuple[int, Reached], ...] = ()  # by the first writes of each line, with their order
     under: Any = None  # what was saved under the program's own hooks: clones, weakly by their tokens
     _id: StorageId | None = None
 

@@ -17,8 +17,8 @@ import torch
 from tensafe.runtime.graphs.saved import _same_bytes
 from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.patches import Patches
-from tensafe.runtime.uncompiled import leave_uncompiled
 from tensafe.runtime.values.hooks import Checked, Hooks, keep, keep_odd
+from tensafe.uncompiled import leave_uncompiled
 
 Protection = Callable[[], contextlib.AbstractContextManager[None]]
 

@@ -16,11 +16,11 @@ from torch.autograd.graph import saved_tensors_hooks
 from tensafe.errors import TensafeError
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.scripted import finding_originals
-from tensafe.runtime.uncompiled import leave_uncompiled
 from tensafe.runtime.values.composed import Filling, composed, enter_composed
 from tensafe.runtime.values.driven import drive
 from tensafe.runtime.values.hooks import Checked, Hooks, make_hooks
 from tensafe.runtime.values.pointers import Pointers
+from tensafe.uncompiled import leave_uncompiled
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -44,10 +44,11 @@ def safe_inplace(function: Any = None) -> Any:
     A context manager and a decorator; in-place writes inside it, through views, `.data`, the storage, foreach
     and fused kernels, no longer stop a backward nor make its gradient wrong.
 
-    >>> with tensafe.safe_inplace():
-    ...     gate = weight.sigmoid()
-    ...     gate *= 2
-    ...     gate.sum().backward()
+    Examples:
+        >>> with tensafe.safe_inplace():
+        ...     gate = weight.sigmoid()
+        ...     gate *= 2
+        ...     gate.sum().backward()
 
     A write costs one copy of a storage that a pending backward still needs, and nothing else does. PyTorch
     still refuses in-place operations on leaves that require grad and on views that it cannot follow.

@@ -14,7 +14,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from tensafe.runtime.modes import PLAIN
-from tensafe.runtime.uncompiled import leave_uncompiled
+from tensafe.uncompiled import leave_uncompiled
 
 RATIO_FROM_NBYTES = 1 << 20
 RATIO_LIMIT = 16

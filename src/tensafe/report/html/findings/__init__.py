@@ -1,0 +1,1 @@
+"""Findings as HTML: one card each, with its source, memory to scale, order of time and fix."""
