@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import plots
 import torch
 from copies_rivals import RIVALS, Copy, is_copy, keeps_aliases
 from copies_subjects import SUBJECTS, Subject
@@ -120,6 +121,17 @@ def show(subject: Subject, nbytes: int, found: dict[str, Measured], refused: lis
     return reached
 
 
+def bars(table: dict[str, dict[str, Measured]]) -> list[plots.Bar]:
+    """How many times as fast as `copy.deepcopy`."""
+    ratios = [
+        (subject, name, found[THEIRS].median / one.median)
+        for subject, found in table.items()
+        for name, one in found.items()
+        if name != THEIRS
+    ]
+    return [plots.Bar(subject, name, ratio, f"{ratio:.2f}x") for subject, name, ratio in ratios]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -127,7 +139,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="subjects whose name holds this")
     parser.add_argument("--rounds", type=int, default=0, help="of each subject, instead of its own number")
     parser.add_argument("--rivals", default="", help="names, with commas between; default: all")
-    parser.add_argument("--plot", default="", help="an image to write, by matplotlib")
+    parser.add_argument("--plot", type=plots.image, help="an image to write, .png or .svg")
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
     args = parser.parse_args()
     wanted = [THEIRS, OURS, *args.rivals.split(",")] if args.rivals else list(RIVALS)
@@ -147,9 +159,7 @@ def main() -> None:
                 short.append(subject.name)
     print(f"\nload at the end {os.getloadavg()[0]:.1f}; not reached: {', '.join(short) or 'none'}")
     if args.plot:
-        from copies_plot import draw
-
-        draw(table, THEIRS, args.plot)
+        plots.draw(bars(table), args.plot, f"times as fast as {THEIRS} (medians of one run)", against=1)
 
 
 if __name__ == "__main__":

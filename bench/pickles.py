@@ -18,6 +18,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
+import plots
 import torch
 
 import tensafe
@@ -86,7 +87,7 @@ def seconds(trip: Trip, state: dict[str, torch.Tensor]) -> float:
     return spent
 
 
-def compare(name: str, state: dict[str, torch.Tensor], rounds: int) -> None:
+def compare(name: str, state: dict[str, torch.Tensor], rounds: int) -> list[plots.Bar]:
     nbytes = sum(tensor.nbytes for tensor in state.values())
     spent: dict[str, list[float]] = {way: [] for way in WAYS}
     for _ in range(rounds):
@@ -94,9 +95,12 @@ def compare(name: str, state: dict[str, torch.Tensor], rounds: int) -> None:
             spent[way].append(seconds(trip, state))
     plain = median(spent["pickle, protocol 5"])
     print(f"\n{name}: {len(state)} tensors, {nbytes / 2**20:.0f} MiB, medians of {rounds}")
+    bars = []
     for way, times in spent.items():
         middle = median(times)
         print(f"  {way:38} {middle * 1e3:10.2f} ms   {plain / middle:8.1f}x pickle")
+        bars.append(plots.Bar(name, way, plain / middle, f"{plain / middle:.1f}x"))
+    return bars
 
 
 def per_operation(rounds: int = 2_000) -> None:
@@ -116,12 +120,14 @@ def per_operation(rounds: int = 2_000) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--plot", type=plots.image, help="an image to write, .png or .svg")
+    args = parser.parse_args()
     load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     print(f"torch {torch.__version__}, Python {sys.version.split()[0]}, {os.cpu_count()} cores, load {load}")
     print(f"to reach: {WITH_COPIES}x pickle with copies, {WITHOUT}x without")
-    compare("large tensors", large(), rounds)
-    compare("small tensors", small(), rounds)
+    bars = compare("large tensors", large(), args.rounds) + compare("small tensors", small(), args.rounds)
+    if args.plot:
+        plots.draw(bars, args.plot, "times as fast as pickle, protocol 5 (medians of one run)", against=1)
     per_operation()
 
 

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+import plots
+
 BENCH = Path(__file__).parent
 BURST = 0.15  # seconds of plain training that a burst should take
 PLAIN, AGAIN, ANOMALY, TENSAFE, SAFE = "plain", "plain again", "anomaly mode", "tensafe run", "safe_inplace"
@@ -117,8 +119,12 @@ def generation(workload: str, modes: list[str], options: list[str], rounds: int)
     return workers
 
 
+def ratios_of(bursts: list[float], plain: list[float]) -> list[float]:
+    return sorted(mine / its for mine, its in zip(bursts, plain, strict=True))
+
+
 def row(workload: str, name: str, bursts: list[float], plain: list[float]) -> str:
-    ratios = sorted(mine / its for mine, its in zip(bursts, plain, strict=True))
+    ratios = ratios_of(bursts, plain)
     low, high = ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]
     reach = f"  reach {REACH[workload][name]:.2f}x" if name in REACH[workload] else ""
     return (
@@ -127,13 +133,19 @@ def row(workload: str, name: str, bursts: list[float], plain: list[float]) -> st
     )
 
 
-def measure(workload: str, modes: list[str], options: list[str], rounds: int, restarts: int) -> None:
+def measure(
+    workload: str, modes: list[str], options: list[str], rounds: int, restarts: int
+) -> list[plots.Bar]:
     bursts: dict[str, list[float]] = {mode: [] for mode in modes}
     for _ in range(restarts):
         for worker in generation(workload, modes, options, rounds):
             bursts[worker.name] += worker.bursts
+    bars = []
     for mode in modes:
         print(row(workload, mode, bursts[mode], bursts[PLAIN]), flush=True)
+        ratio = median(ratios_of(bursts[mode], bursts[PLAIN]))
+        bars.append(plots.Bar(workload, mode, ratio, f"{ratio:.2f}x"))
+    return bars
 
 
 def main() -> None:
@@ -148,11 +160,15 @@ def main() -> None:
     parser.add_argument(
         "--cpu-time", action="store_true", help="one thread and its CPU time, on a busy machine"
     )
+    parser.add_argument("--plot", type=plots.image, help="an image to write, .png or .svg")
     args = parser.parse_args()
     options = ["--cpu-time"] if args.cpu_time else []
     print(f"{'workload':12} {'mode':13} {'a step':>11}  {'ratio':>6}  (quartiles of the ratio)")
+    bars = []
     for workload in args.workloads.split(","):
-        measure(workload, [PLAIN, *args.modes.split(",")], options, args.rounds, args.restarts)
+        bars += measure(workload, [PLAIN, *args.modes.split(",")], options, args.rounds, args.restarts)
+    if args.plot:
+        plots.draw(bars, args.plot, "a training step, times as long as plain (median of the ratios)")
 
 
 if __name__ == "__main__":

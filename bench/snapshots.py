@@ -15,6 +15,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
+import plots
 import torch
 from copies_subjects import gpt2, module, state_dict, stepped
 
@@ -94,7 +95,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
     parser.add_argument("--subject", choices=SUBJECTS, action="append")
+    parser.add_argument("--plot", type=plots.image, help="an image to write, .png or .svg")
     args = parser.parse_args()
+    bars = []
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads{load}, {args.clock} clock")
     for name in args.subject or SUBJECTS:
@@ -110,6 +113,9 @@ def main() -> None:
                 f"  {action:15} {seconds * 1e3:9.2f} ms  {each:8.2f} us a tensor  "
                 f"{against:7.1f}x copy.deepcopy  {speed:5.2f}x _foreach_copy_"
             )
+            bars.append(plots.Bar(name, action, against, f"{against:.1f}x"))
+    if args.plot:
+        plots.draw(bars, args.plot, "times as fast as copy.deepcopy (medians of one run)", against=1)
 
 
 if __name__ == "__main__":

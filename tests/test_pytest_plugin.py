@@ -125,7 +125,7 @@ def test_select_and_ignore(run) -> None:
 
 
 def test_nothing_found_is_said(run) -> None:
-    run("--tensafe", "-k", "fine").stdout.fnmatch_lines(["*= tensafe =*", "nothing found in 1 test*"])
+    run("--tensafe", "-k", "fine").stdout.fnmatch_lines(["*= tensafe =*", "nothing found in 1 test"])
 
 
 def test_a_session_without_torch_stays_without_it(run) -> None:
@@ -173,3 +173,62 @@ def test_a_failure_shows_no_frame_of_ours(run) -> None:
     result.assert_outcomes(failed=3)
     result.stdout.no_fnmatch_line("*tensafe/*.py*")
     result.stdout.fnmatch_lines(["E*RuntimeError: shape '[[]5[]]' is invalid for input of size 2"] * 2)
+
+
+EXPECTED = """
+    import pytest, torch
+
+    def lose():
+        x = torch.ones(3)
+        x[x > 0].zero_()
+
+    @pytest.mark.xfail
+    def test_passes():
+        lose()
+
+    @pytest.mark.xfail(strict=True)
+    def test_passes_but_must_not():
+        lose()
+
+    @pytest.mark.xfail(raises=KeyError)
+    def test_passes_instead_of_an_error():
+        lose()
+
+    @pytest.mark.xfail
+    def test_fails():
+        lose()
+        assert 0
+
+    @pytest.mark.xfail
+    @pytest.mark.tensafe(allow=["lost-write"])
+    def test_is_allowed():
+        lose()
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")])
+def test_a_finding_is_no_expected_failure(run, pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    result = run("--tensafe=error", "--junitxml=out.xml", *workers, tests=EXPECTED)
+    result.assert_outcomes(failed=3, xfailed=1, xpassed=1)
+    assert "passes unexpectedly" not in (pytester.path / "out.xml").read_text()
+    result.stdout.fnmatch_lines_random(
+        [f"FAILED test_it.py::test_passes{name}*tensafe: lost-write*" for name in ("", "_but*", "_inst*")]
+    )
+    run("--tensafe", *workers, tests=EXPECTED).assert_outcomes(failed=1, xfailed=1, xpassed=3)
+
+
+def test_a_native_traceback_is_that_of_plain_pytest(run) -> None:
+    tests = """
+        import torch
+
+        def test_plain():
+            torch.ones(2).add_(torch.ones(3))
+    """
+
+    def traceback(*options: str) -> list[str]:
+        lines = run("--tb=native", *options, tests=tests).outlines
+        start = next(number for number, line in enumerate(lines) if line.startswith("Traceback"))
+        end = next(number for number, line in enumerate(lines) if line.startswith("RuntimeError"))
+        return lines[start : end + 1]
+
+    assert traceback("--tensafe") == traceback()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -114,6 +115,7 @@ class Tests:
             raise
         errors = self._leave(item)
         if self._mode == "error" and errors:
+            item.stash[_FAILED] = True
             pytest.fail(_text(errors), pytrace=False)
         return result
 
@@ -131,7 +133,7 @@ class Tests:
             item.stash[_FOUND] = to_json(record)
         return [finding for finding in record.findings if finding.severity.value == "error"]
 
-    @pytest.hookimpl(wrapper=True)
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[Any]
     ) -> Generator[None, Any, Any]:
@@ -140,6 +142,10 @@ class Tests:
                 if failure is not None:
                     _show_without_us(failure)
         report = yield
+        if report.when == "call" and item.stash.get(_FAILED, False):
+            del item.stash[_FAILED]
+            report.outcome = "failed"  # a test that is marked xfail expects another failure than this
+            vars(report).pop("wasxfail", None)
         found = item.stash.get(_FOUND, None)
         if found is not None and report.when != "teardown":
             report.tensafe = found  # a string, so that it may travel from a worker
@@ -159,18 +165,20 @@ class Tests:
         lines = _summary(self._told)
         if lines or self._watched:
             terminalreporter.section("tensafe")
-            for line in lines or [f"nothing found in {self._watched} tests"]:
+            for line in lines or [f"nothing found in {self._watched} test{'s' * (self._watched != 1)}"]:
                 terminalreporter.write_line(line)
 
 
 _FOUND = pytest.StashKey[str]()
+_FAILED = pytest.StashKey[bool]()
+"""A test that went well by itself, and fails for what was found in it."""
 
 
 def _show_without_us(failure: pytest.ExceptionInfo[BaseException]) -> None:
     """A test that fails shows its own frames and those of torch, as it does without the option."""
     from tensafe.runtime.program import without_our_frames
 
-    theirs = without_our_frames(failure.tb)
+    theirs = without_our_frames(_without_our_hooks(failure.tb))
     if theirs is not None:
         failure.traceback = type(failure.traceback)(theirs)
     seen = {id(failure.value)}
@@ -181,6 +189,19 @@ def _show_without_us(failure: pytest.ExceptionInfo[BaseException]) -> None:
             seen.add(id(error))
             error.__traceback__ = without_our_frames(error.__traceback__)
             pending += [error.__cause__, error.__context__]
+
+
+def _without_our_hooks(traceback: TracebackType) -> TracebackType | None:
+    """The same traceback, less the entries of pluggy that threw the error into our hooks: `--tb=native`."""
+    entries = [traceback]
+    while (following := entries[-1].tb_next) is not None:
+        entries.append(following)
+    files = [entry.tb_frame.f_code.co_filename for entry in entries]
+    theirs: TracebackType | None = None
+    for entry, inner in zip(reversed(entries), reversed([*files[1:], ""]), strict=True):
+        if inner != __file__:
+            theirs = TracebackType(theirs, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return theirs
 
 
 def _watching(rules: tuple[Rule, ...]) -> Watching:

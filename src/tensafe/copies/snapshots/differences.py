@@ -39,10 +39,10 @@ class ValueChange:
     after: Any
 
     def __str__(self) -> str:
-        return f"{self.path}: {_short(self.before)} -> {_short(self.after)}"
+        return f"{self.path}: {short(self.before)} -> {short(self.after)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diff:
     """What changed since a snapshot; false when nothing did."""
 
@@ -56,7 +56,7 @@ class Diff:
     def __bool__(self) -> bool:
         return bool(self.tensors or self.values or self.born or self.gone)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         if not self:
             return f"no difference in {self.compared:,} tensors and values"
         lines = [*map(str, self.tensors), *map(str, self.values)]
@@ -174,6 +174,7 @@ def _kind_of(node: Node) -> Any:
     )
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A plain value, as it fits a line."""
     text = value if isinstance(value, str) and " " in value else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,4 +1,4 @@
-"""`tensafe.snapshot`: a training state taken, and put back in place."""
+"""A training state taken, compared, and put back in place: what `tensafe.snapshot` makes."""
 
 from __future__ import annotations
 
@@ -240,37 +240,6 @@ class Snapshot:
         lazy = f", {self._copies.lazy_count} lazy" if self._copies.lazy_count else ""
         plural = "" if count == 1 else "s"
         return f"<Snapshot of {', '.join(self.names)}: {count:,} tensor{plural}{lazy}, {self.nbytes:,} bytes>"
-
-
-def snapshot(*objs: Any, lazy: bool | None = None, grads: bool = True, host: bool = False) -> Snapshot:
-    """Take the state of modules, optimizers, schedulers, scalers, generators, and trees of tensors.
-
-    Args:
-        objs: modules (parameters, all buffers, plain attributes, `training`, `requires_grad`), optimizers
-            (state and hyperparameters; their parameters belong to the module), learning-rate schedulers,
-            `GradScaler`, `torch.Generator`, `random.Random`, NumPy generators, `tensafe.rng` for the global
-            ones, dictionaries, lists, tuples and dataclasses of tensors, arrays and plain values, and any
-            object that has `state_dict` and `load_state_dict`, or attributes like these.
-        lazy: True takes copy-on-write clones: no bytes until somebody writes. False copies everything. None
-            takes them of frozen Parameters on the CPU alone, and copies the rest.
-        grads: take `.grad`, too: a restore puts values and Nones back. False leaves gradients alone.
-        host: keep the copies of CUDA tensors in pinned host memory.
-
-    A lazy copy does not see who writes through a raw pointer that was taken before (`data_ptr()`, a C++
-    extension). Memory handed out as an array, shared, or mapped is known, and copied at once.
-
-    Raises:
-        TensafeError: an object without values (on the meta device, uninitialised), or without a state.
-    """
-    return Snapshot(objs, names_of(objs), lazy=lazy, grads=grads, host=host)
-
-
-def rollback(*objs: Any, lazy: bool | None = None, grads: bool = True, host: bool = False) -> Snapshot:
-    """`with tensafe.rollback(model, optimizer):` puts all back if the block raises, and lets the error go on.
-
-    Takes what `tensafe.snapshot` takes, when it is called; `as snap` gives the snapshot.
-    """
-    return Snapshot(objs, names_of(objs), lazy=lazy, grads=grads, host=host)
 
 
 @contextlib.contextmanager
