@@ -53,13 +53,15 @@ $(BENCH_READY): $(READY) requirements/bench.txt
 	@$(BIN)/python -m pip install -qq -r requirements/bench.txt
 	@touch $@
 
-docs: $(READY) ## docs/rules and docs/ops from the rules' own pages and the table of operations
+docs: $(READY) ## the documentation site in site/, offline; docs/rules and docs/ops are written anew first
 	$(BIN)/python -m tensafe.rules._pages
 	$(BIN)/python -m tensafe.ops._pages
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo 'open site/index.html'
 
 table: $(READY) ## the table of operations from the installed torch: src/tensafe/ops/table.json
 	$(BIN)/python -m tensafe.ops.from_torch
 	$(BIN)/python -m tensafe.ops._pages
 
-clean: ## remove the environment and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## remove the environment, the site and every cache
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from tensafe.copies.sharing.handle import share as share
     from tensafe.copies.snapshots.best import BestWeights as BestWeights
     from tensafe.copies.snapshots.randomness import rng as rng
-    from tensafe.copies.snapshots.snapshot import Snapshot as Snapshot
-    from tensafe.copies.snapshots.snapshot import rollback as rollback
-    from tensafe.copies.snapshots.snapshot import snapshot as snapshot
     from tensafe.errors import TensafeError as TensafeError
     from tensafe.guards import watching as watching
     from tensafe.look import explain as explain
     from tensafe.look import memory_map as memory_map
     from tensafe.memory.overlap import Undecided as Undecided
     from tensafe.runtime.values.healing import safe_inplace as safe_inplace
+    from tensafe.snapshots import Snapshot as Snapshot
+    from tensafe.snapshots import rollback as rollback
+    from tensafe.snapshots import snapshot as snapshot
     from tensafe.watched import watch as watch
 
 __version__ = "0.1.0"
@@ -38,7 +38,7 @@ _HOMES = {
     "BestWeights": "tensafe.copies.snapshots.best",
     "Overlap": "tensafe.aliases.overlap",
     "Pickler": "tensafe.copies.pickling.dumping",
-    "Snapshot": "tensafe.copies.snapshots.snapshot",
+    "Snapshot": "tensafe.snapshots",
     "TensafeError": "tensafe.errors",
     "Undecided": "tensafe.memory.overlap",
     "Unpickler": "tensafe.copies.pickling.loading",
@@ -55,10 +55,10 @@ _HOMES = {
     "plan": "tensafe.copies.plan",
     "readonly": "tensafe.copies.readonly",
     "rng": "tensafe.copies.snapshots.randomness",
-    "rollback": "tensafe.copies.snapshots.snapshot",
+    "rollback": "tensafe.snapshots",
     "safe_inplace": "tensafe.runtime.values.healing",
     "share": "tensafe.copies.sharing.handle",
-    "snapshot": "tensafe.copies.snapshots.snapshot",
+    "snapshot": "tensafe.snapshots",
     "to_numpy": "tensafe.copies.arrays",
     "unload_ipython_extension": "tensafe.magics",
     "watch": "tensafe.watched",

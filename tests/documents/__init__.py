@@ -1,0 +1,1 @@
+"""What the README and the pages of docs/ show is run, and what stands under it is what comes out."""
