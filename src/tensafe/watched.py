@@ -33,9 +33,10 @@ def watch(x: object, *, on: str = "write", callback: Callback | None = None, nam
     NumPy's own writes cannot be seen at their line: contents of up to 16 MiB are compared at the next torch
     write, backward, optimizer step and at the end.
 
-    >>> with tensafe.watch(model.fc.weight) as writes:
-    ...     train(model)
-    >>> writes.seen[0].site.line
+    Examples:
+        >>> with tensafe.watch(model.fc.weight) as writes:
+        ...     train(model)
+        >>> writes.seen[0].site.line
     """
     if on != "write":
         raise TensafeError(f'on={on!r}: only "write" can be watched')

@@ -169,6 +169,21 @@ def test_the_checkpoint_itself_is_never_overwritten(
     assert sliced.read_bytes() == before
 
 
+@pytest.mark.parametrize("option", ["--compact", "--output"])
+def test_neither_are_its_shards_and_their_index(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.save({"a": torch.zeros(100)[:2]}, tmp_path / "part.bin")
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "part.bin"}}))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for shown in (tmp_path, index):
+        for path in before:
+            assert main(["inspect", str(shown), option, str(path)]) == 2
+            assert "the checkpoint" in capsys.readouterr().err
+    assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+
 def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.pt").write_bytes(b"PK\x03\x04broken")
     for arguments in (
