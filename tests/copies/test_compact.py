@@ -142,3 +142,13 @@ def test_graphs() -> None:
     assert weight.grad is not None
     assert weight.grad.sum() == 4.0
     assert math.prod(kept.shape) == 2
+
+
+def test_a_tensor_whose_storage_was_freed_is_copied_as_deepcopy_does() -> None:
+    x = torch.ones(4)
+    x.untyped_storage().resize_(0)
+    for call in (tensafe.compact, tensafe.copy):
+        copied = call([x, torch.ones(2)])
+        assert copied[0].shape == (4,)
+        assert copied[1].tolist() == [1.0, 1.0]
+    assert x.untyped_storage().nbytes() == 0

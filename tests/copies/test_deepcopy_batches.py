@@ -71,6 +71,42 @@ def test_strange_ones_among_plain_ones(strange: str, first: bool) -> None:
     assert sharing(ours) == sharing(source)
 
 
+@pytest.mark.parametrize("kind", [dict, OrderedDict])
+@pytest.mark.parametrize("strange", ["nothing", *STRANGE])
+def test_a_dictionary_of_tensors_alone(kind: type, strange: str) -> None:
+    odd = STRANGE[strange]() if strange in STRANGE else []
+    source = kind((str(number), x) for number, x in enumerate([*plain(9), *odd]))
+    if kind is OrderedDict:
+        source._metadata = OrderedDict({"": {"version": 1}, "layer": {"version": 2}})
+    stock, ours = copy.deepcopy(source), tensafe.deepcopy(source)
+    if strange != "a tied Parameter":  # which `copy.deepcopy` unties
+        assert_twins(stock, ours)
+    assert_apart(source, ours)
+    assert sharing(ours) == sharing(source)
+
+
+class Key:
+    """Of which a copy is another."""
+
+
+@pytest.mark.parametrize("what", ["a tensor", "itself", "an attribute", "a key", "one list twice"])
+def test_a_dictionary_of_tensors_that_holds_more(what: str) -> None:
+    source: Any = OrderedDict((str(number), x) for number, x in enumerate(plain(9)))
+    kept = [1]
+    source.note = {"a tensor": source["3"], "itself": source, "one list twice": [kept, kept]}.get(what, 1)
+    if what == "an attribute":
+        source.note = OrderedDict(a=1)
+        source.note.inner = source["3"]
+    if what == "a key":
+        source[Key()] = source.pop("3")
+    copied = tensafe.deepcopy(source)
+    assert [type(key) for key in copied] == [type(key) for key in copy.deepcopy(source)]
+    if what == "a key":
+        assert not source.keys() & copied.keys() - {str(number) for number in range(9)}
+    else:
+        assert_twins(copy.deepcopy(source), copied)
+
+
 @pytest.mark.parametrize("kind", [*KINDS, *BEYOND])
 def test_every_kind_among_plain_ones(kind: str) -> None:
     source = [*plain(8), *[{**KINDS, **BEYOND}[kind]() for _ in range(8)]]
@@ -126,12 +162,12 @@ def test_a_hook_s_handle_still_removes_it() -> None:
 def test_there_are_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests above would all pass if nothing was copied beforehand."""
     sizes: list[int] = []
-    inner = batches._copied
+    inner = batches.copied_all
 
     def counted(values: list[Any]) -> list[Any]:
         sizes.append(len(values))
         return inner(values)
 
-    monkeypatch.setattr(batches, "_copied", counted)
+    monkeypatch.setattr(batches, "copied_all", counted)
     tensafe.deepcopy({"a": plain(9), "b": OrderedDict(x=nn.Linear(2, 2))})
     assert sizes == [11]

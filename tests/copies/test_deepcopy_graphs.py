@@ -201,3 +201,32 @@ def test_a_conjugated_parameter_that_needs_a_gradient() -> None:
     weight, other = tensafe.deepcopy([weight, weight.detach().conj()])
     assert weight.requires_grad
     assert (weight.tolist(), other.tolist()) == ([1 - 2j], [1 + 2j])
+
+
+class OfAClass(nn.Parameter):
+    """A Parameter of another class, which `deepcopy` copies by its `__deepcopy__`."""
+
+
+@pytest.mark.parametrize("kind", [nn.Parameter, OfAClass])
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_gradients_are_copied_whatever_is_in_force(kind: type[nn.Parameter], device: str | None) -> None:
+    source = kind(torch.ones(2))
+    source.grad = torch.full((2,), 3.0)
+    with torch.device(device) if device else torch.no_grad():  # a device in force is a function mode
+        copied, gradient = tensafe.deepcopy([source, source.grad], grads=True)
+    assert type(copied) is kind
+    assert copied.grad is gradient
+    assert gradient.tolist() == [3.0, 3.0]
+    assert gradient is not source.grad
+
+
+def test_a_device_in_force_does_not_hide_the_word_for_graphs() -> None:
+    batch, weight = a_batch()
+    with torch.device("cpu"):
+        cut = tensafe.deepcopy(batch, graph="cut")
+        kept = tensafe.deepcopy(batch, graph="keep")
+    assert not cut["pred"].logits.requires_grad
+    assert cut["pred"].logits.tolist() == [2.0, 2.0, 2.0]
+    kept["pred"].logits.sum().backward()
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [2.0, 2.0, 2.0]

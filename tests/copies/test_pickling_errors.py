@@ -129,3 +129,20 @@ def test_find_class_can_allow_few_names() -> None:
     data = tensafe.dumps([torch.ones(2), os.getcwd])
     with pytest.raises(UnpicklingError, match="getcwd is not allowed"):
         Strict(io.BytesIO(data)).load()
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(1, None), slice(None, None, 2)])
+def test_a_tensor_whose_storage_was_freed(part: slice) -> None:
+    x = torch.ones(4)[part]
+    x.untyped_storage().resize_(0)
+    with pytest.raises(PicklingError, match=r'^obj\["freed"\] has no memory'):
+        tensafe.dumps({"kept": torch.ones(2), "freed": x})
+
+
+@pytest.mark.parametrize("given", [3, [3], ["text"], [None]])
+def test_buffers_that_are_none(given: Any) -> None:
+    data = tensafe.dumps(torch.ones(9999), buffers=[])
+    given = given * 2 if isinstance(given, list) else given
+    with pytest.raises(UnpicklingError, match="buffers") as refusal:
+        tensafe.loads(data, buffers=given)
+    assert "\n" not in str(refusal.value)

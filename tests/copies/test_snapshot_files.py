@@ -220,3 +220,28 @@ def test_a_loaded_snapshot_needs_objects(tmp_path: Path) -> None:
     with pytest.raises(TensafeError, match="of 1 objects"):
         loaded.restore(model, model)
     assert json.dumps(list(loaded.state_dict())) == '["weight", "bias"]'
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX only")
+def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(TensafeError, match="no regular file"):
+        tensafe.snapshot([torch.ones(1)]).save(pipe)
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_name_may_be_as_long_as_the_system_lets_it(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * os.pathconf(tmp_path, "PC_NAME_MAX"))
+    tree = [torch.ones(1)]
+    tensafe.snapshot(tree).save(os.fsencode(path))
+    assert not tensafe.Snapshot.load(path).diff(tree)
+
+
+@pytest.mark.parametrize("path", [None, 3, "", "a\0b"])
+def test_what_is_no_path_is_one_line(path: Any) -> None:
+    for call in (tensafe.snapshot([torch.ones(1)]).save, tensafe.Snapshot.load):
+        with pytest.raises(TensafeError, match="path") as refusal:
+            call(path)
+        assert "\n" not in str(refusal.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from typing import Any
 
@@ -297,3 +298,62 @@ def test_nothing_is_drawn_printed_or_left(capfd: pytest.CaptureFixture[str]) -> 
     snap.state_dict()
     assert torch.equal(torch.get_rng_state(), before)
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_negated_or_conjugated_lazily_is_written_in_place() -> None:
+    minus = torch.tensor([1 + 2j, 3 - 1j]).conj().imag
+    weight = nn.Parameter(torch.tensor([1 + 2j]).conj())
+    snap = tensafe.snapshot([minus, weight])
+    minus.add_(1)
+    weight.data.add_(1)
+    snap.restore()
+    assert (minus.tolist(), weight.tolist()) == ([-2.0, 1.0], [1 - 2j])
+    assert minus.is_neg()
+    assert weight.is_conj()
+
+
+def test_a_conjugate_beside_its_base_is_no_second_value(tmp_path: Any) -> None:
+    base = torch.tensor([1 + 2j, 3 - 1j])
+    tree = {"base": base, "conjugate": base.conj(), "minus": base.conj().imag}
+    tensafe.snapshot(tree).save(tmp_path / "snap.safetensors")
+    base.zero_()
+    tensafe.Snapshot.load(tmp_path / "snap.safetensors").restore(tree)
+    assert base.tolist() == [1 + 2j, 3 - 1j]
+    assert tree["conjugate"].tolist() == [1 - 2j, 3 + 1j]
+
+
+def test_a_tensor_whose_storage_was_freed_is_refused_by_its_path() -> None:
+    x = torch.ones(4)
+    x.untyped_storage().resize_(0)
+    tree = {"kept": torch.ones(2), "freed": x}
+    with pytest.raises(tensafe.TensafeError, match=r'^tree\["freed"\] has no memory'):
+        tensafe.snapshot(tree)
+
+
+def test_arrays_of_dates_and_of_arrays_are_compared() -> None:
+    dates = np.array(["2020-01-01", "NaT"], dtype="M8[D]")
+    objects = np.array([np.ones(2), None], dtype=object)
+    tree = {"dates": dates, "objects": objects}
+    snap = tensafe.snapshot(tree)
+    assert not snap.diff()
+    objects[0] = np.ones(2)
+    dates[0] = dates[1]
+    assert [change.path for change in snap.diff().values] == ['tree["dates"]', 'tree["objects"]']
+
+
+def test_keys_stand_in_the_order_they_had() -> None:
+    tree: dict[Any, Any] = {"a": 1, "b": torch.ones(1), 3: 2}
+    snap = tensafe.snapshot(tree)
+    tree["a"] = tree.pop("a")
+    del tree["b"]
+    snap.restore()
+    assert list(tree) == ["a", "b", 3]
+    assert list(tree.values()) == [1, torch.ones(1), 2]
+
+
+def test_a_source_of_random_numbers_without_a_state_is_passed_over() -> None:
+    tree: list[Any] = [torch.zeros(1), random.SystemRandom()]
+    snap = tensafe.snapshot(tree)
+    tree[0].add_(1)
+    snap.restore()
+    assert tree[0].tolist() == [0.0]

@@ -113,3 +113,19 @@ def test_the_source_is_not_touched() -> None:
     tensafe.to_numpy(y)
     y.sum().backward()
     assert x.grad is not None
+
+
+def test_a_list_that_holds_itself() -> None:
+    tree: list[Any] = [torch.ones(2), {}]
+    tree[1]["again"] = (tree,)
+    made = tensafe.to_numpy(tree)
+    assert made[1]["again"][0] is made
+    assert made[0].tolist() == [1.0, 1.0]
+
+
+def test_a_packed_sequence_whose_class_asks_for_tensors() -> None:
+    packed = torch.nn.utils.rnn.pack_sequence([torch.ones(2), torch.zeros(1)])
+    made = tensafe.to_numpy(packed)
+    assert type(made) is type(packed)
+    assert made.data.tolist() == [1.0, 0.0, 1.0]
+    assert isinstance(made.data, np.ndarray)

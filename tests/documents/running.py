@@ -40,7 +40,11 @@ def printed(command: Command, folder: Path) -> str:
 
 def surroundings() -> dict[str, str]:
     """The environment of a reader's console, and not of the pytest that is running."""
-    without = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    without = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PYTEST") and name not in ("CI", "BUILD_NUMBER")  # pytest tells more there
+    }
     return {**without, "NO_COLOR": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 

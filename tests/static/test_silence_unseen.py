@@ -195,6 +195,73 @@ def replicated(factory, n: int, share_params: bool):
         layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(n)])
     return layers
 """,
+    "weights that are set once, before training": """
+class ActNorm(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.loc = nn.Parameter(torch.zeros(1, n, 1, 1))
+        self.scale = nn.Parameter(torch.ones(1, n, 1, 1))
+        self.register_buffer("initialized", torch.tensor(0))
+    def initialize(self, x):
+        with torch.no_grad():
+            self.loc.data.copy_(-x.mean())
+            self.scale.data.copy_(1 / (x.std() + 1e-6))
+    def forward(self, x):
+        if self.training and self.initialized.item() == 0:
+            self.initialize(x)
+            self.initialized.fill_(1)
+        return self.scale * (x + self.loc)
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = ActNorm(4)
+    def forward(self, x):
+        return self.norm(x)
+def main(data):
+    critic = Critic()
+    optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+    for real, fake in data:
+        loss = critic(real).mean() - critic(fake).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
+    "two losses of two models": """
+def step(x, ours: nn.Module, theirs: nn.Module, first: torch.optim.SGD, second: torch.optim.SGD):
+    for _ in range(10):
+        losses = []
+        for model, optimizer in ((ours, first), (theirs, second)):
+            optimizer.zero_grad()
+            losses.append(model(x).sum())
+            losses[-1].backward()
+            optimizer.step()
+        assert losses[0] == losses[1]
+""",
+    "an attribute that another arm replaces": """
+def absorb(layer, scale: torch.Tensor):
+    if layer.kind == "norm":
+        layer.weight = nn.Parameter(torch.ones(4))
+    elif isinstance(layer, nn.Conv2d):
+        layer.weight *= scale
+    elif isinstance(layer, nn.Linear):
+        layer.weight *= scale
+""",
+    "a leaf that requires grad under one version alone": """
+class Extractor(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv2d(4, 4, 3) for _ in range(3))
+    def forward(self, feats, inds):
+        found = feats[0].new_zeros(8, 4)
+        if torch.__version__ == "other":
+            found.requires_grad = True
+        for i, layer in enumerate(self.layers):
+            if inds[i].numel() > 0:
+                found[inds[i]] = layer(feats[i])
+            else:
+                found += feats[i].sum() * 0.0
+        return found
+""",
 }
 
 

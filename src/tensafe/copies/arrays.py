@@ -57,14 +57,25 @@ def _converted(x: Any, copy: bool | None, name: str, known: dict[int, Any]) -> A
 
 def _container(x: Any, copy: bool | None, name: str, known: dict[int, Any]) -> Any:
     if isinstance(x, dict):
-        items = {key: _converted(held, copy, f"{name}[{key!r}]", known) for key, held in x.items()}
-        if isinstance(x, defaultdict):
-            return type(x)(x.default_factory, items)
-        return type(x)(items) if type(x) in (dict, OrderedDict) else items
-    held = [_converted(one, copy, f"{name}[{index}]", known) for index, one in enumerate(x)]
-    if isinstance(x, tuple) and hasattr(type(x), "_fields"):
-        return type(x)(*held)
-    return held if isinstance(x, list) else tuple(held)
+        items: Any = _empty(x)
+        known[id(x)] = items
+        for key, held in x.items():
+            items[key] = _converted(held, copy, f"{name}[{key!r}]", known)
+        return items
+    values: list[Any] = []
+    if isinstance(x, list):
+        known[id(x)] = values
+    values += (_converted(one, copy, f"{name}[{index}]", known) for index, one in enumerate(x))
+    if isinstance(x, list):
+        return values
+    return type(x)._make(values) if hasattr(type(x), "_make") else tuple(values)
+
+
+def _empty(x: dict[Any, Any]) -> Any:
+    """A dictionary to fill: of the same class where that is one of Python's own."""
+    if isinstance(x, defaultdict):
+        return type(x)(x.default_factory)
+    return type(x)() if type(x) in (dict, OrderedDict) else {}
 
 
 def _is_array(x: object) -> bool:

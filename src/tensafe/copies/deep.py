@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from tensafe.copies.walking.flat import FLAT, of_flat
 from tensafe.copies.walking.layouts import of_subclass
 from tensafe.copies.walking.modules import of_module
 from tensafe.copies.walking.objects import ATOMS, COPIERS, FAMILIES, copied, same
@@ -41,8 +42,13 @@ def deepcopy(obj: T, memo: dict[Any, Any] | None = None, *, graph: Graph = "rais
 
     An object that cannot be copied raises what `copy.deepcopy` raises, with its place as a note.
     """
-    if type(obj) in ATOMS:
+    kind = type(obj)
+    if kind in ATOMS:
         return obj
+    if kind in FLAT and memo is None and graph == "raise" and not grads:
+        found = of_flat(obj)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
     s = Session({} if memo is None else memo, DEEP, obj)
     outer = _enter(s, graph, grads) if memo or graph != "raise" or grads else None
     try:

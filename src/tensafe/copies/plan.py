@@ -92,12 +92,23 @@ def planned(met: list[Met], compact: bool) -> CopyPlan:
     others = []
     with torch._C.DisableTorchFunction():
         for one in met:
-            if type(one.tensor) in (torch.Tensor, torch.nn.Parameter) and is_plain(one.tensor):
+            if is_planned(one.tensor):
                 groups.setdefault(one.tensor.untyped_storage()._cdata, []).append(one)
             else:
                 others.append(_apart(one))
         storages = [part for group in groups.values() for part in _storage_copies(group, compact)]
     return CopyPlan(tuple(storages), tuple(others))
+
+
+def is_planned(tensor: torch.Tensor) -> bool:
+    """Whether it is plain memory, all of it there: a storage may be freed under its tensor (`resize_(0)`)."""
+    is_usual = type(tensor) in (torch.Tensor, torch.nn.Parameter) and is_plain(tensor)
+    return is_usual and not reaches_beyond(tensor)
+
+
+def reaches_beyond(tensor: torch.Tensor) -> bool:
+    """Whether a plain tensor has elements for which its storage is too small."""
+    return tensor.numel() > 0 and extent_of(tensor).stop > tensor.untyped_storage().nbytes()
 
 
 def _storage_copies(group: list[Met], compact: bool) -> list[StorageCopy]:

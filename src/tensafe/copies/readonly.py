@@ -106,7 +106,7 @@ def _tuple(one: Any, path: str, made: dict[int, tuple[Any, Any]]) -> Any:
     values = [_mapped(value, path + step, made) for step, value in children(one)]
     if all(new is old for new, old in zip(values, one, strict=True)):
         return one
-    result = type(one)(*values) if hasattr(one, "_fields") else type(one)(values)
+    result = type(one)._make(values) if hasattr(one, "_make") else type(one)(values)
     made[id(one)] = (one, result)
     return result
 

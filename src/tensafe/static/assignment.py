@@ -137,7 +137,7 @@ def _store_in_memory(m: Machine, owner: Memory, name: str, value: Value) -> None
     elif owner.kind == THING or name != "grad":
         if owner.children is None:
             owner.children = {}
-        owner.children["attr", name] = value
+        m.bind(owner.children, ("attr", name), value)
 
 
 def _adopt(m: Machine, owner: Instance, value: Value) -> None:
@@ -185,7 +185,7 @@ def put_item(m: Machine, owner: Value, index: Value, value: Value, target: ast.e
     elif type(owner) is Mapping:
         key = index.value if type(index) is Constant else None
         if type(index) is Constant and isinstance(key, str | int | bool | float):
-            m.bind(owner.items, key, value)  # type: ignore[arg-type]
+            m.bind(owner.items, key, value)
         else:
             owner.rest = value if owner.rest is None else join(owner.rest, value)
     elif type(owner) is Sequence:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,9 @@ class Hazard:
     label: str
     path: Path
     asked: bool = False
+
+
+_FIRST = re.compile(r"(^|_)(init|initiali[sz]e|reset_parameters)(_|$)")
 
 
 class Hazards:
@@ -82,6 +86,10 @@ class Hazards:
         return moment
 
     def _is_guarded(self, target: Memory) -> bool:
+        """Whether PyTorch refuses the write, or the function says that it runs before all training."""
+        node = self.machine.frame.node
+        if target.hidden and _FIRST.search(getattr(node, "name", "")):
+            return True
         return target.leaf and not target.hidden and target.grad >= LIKELY and self.machine.grad_on
 
     def _take_history(self, target: Memory, added: tuple[Memory, ...]) -> None:

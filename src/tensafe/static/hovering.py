@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from tensafe.facts import Call, History, Site
 from tensafe.static.engine import room
@@ -86,7 +87,7 @@ class _Probe(Machine):
             self._look(value)
         return value
 
-    def bind(self, scope: dict[str, Value], name: str, value: Value) -> None:
+    def bind(self, scope: dict[Any, Value], name: Any, value: Value) -> None:
         super().bind(scope, name, value)
         if self._is_stored and isinstance(self._place, ast.Name | ast.Attribute):
             known = self._place.id if isinstance(self._place, ast.Name) else self._place.attr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensafe.facts import Call, Certainty, History, Kind, Moment, Site, StorageId
 from tensafe.facts import Value as Fact
@@ -27,7 +27,6 @@ from tensafe.static.values import (
     Instance,
     Memory,
     Path,
-    Scope,
     State,
     Value,
 )
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from tensafe.static.costs.repeated_copies import Repeated
 
 Ask = Callable[[Call, History], None]
-Journal = list[tuple[Scope, str, Value | None]]
+Journal = list[tuple[dict[Any, Value], Any, Value | None]]
 DEEPEST = 9
 
 
@@ -105,7 +104,7 @@ class Machine:
 
     # Names
 
-    def bind(self, scope: Scope, name: str, value: Value) -> None:
+    def bind(self, scope: dict[Any, Value], name: Any, value: Value) -> None:
         """Give a name or an attribute a value; a branch can take it back."""
         if self.journal is not None:
             self.journal.append((scope, name, scope.get(name)))

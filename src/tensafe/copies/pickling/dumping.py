@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from tensafe.copies.pickling.errors import PicklingError
 from tensafe.copies.pickling.layout import plan
+from tensafe.copies.pickling.memory import Freed
 from tensafe.copies.pickling.packed import Packed, Sink
 from tensafe.copies.pickling.reducing import NonLeaf, Reducer, ReductionTable
 from tensafe.copies.pickling.whereabouts import path_to
@@ -69,6 +70,11 @@ class Pickler(pickle.Pickler):
             return Packed(layout, self._foreign, self._stream.getvalue(), self._apart is not None)
         except NonLeaf as met:
             raise _with_a_graph(obj, met.tensor) from None
+        except Freed as met:
+            raise PicklingError(
+                f"{path_to(obj, met.tensor)} has no memory for its elements, as its storage was freed "
+                "(resize_): give the storage its memory back first, or leave the tensor out"
+            ) from None
         finally:
             self.clear_memo()
             self._stream.seek(0)

@@ -41,6 +41,8 @@ class Unpickler:
         self, file: Readable, *, buffers: Iterable[Any] | None = None, writable: bool = True
     ) -> None:
         """Like `loads`, which says what the arguments mean and what it dares."""
+        if buffers is not None and not isinstance(buffers, Iterable):
+            raise UnpicklingError(f"buffers= is a list of buffers, not a {type(buffers).__name__}")
         self._file = file
         self._buffers = iter(buffers or ())
         self._writable = writable
@@ -187,7 +189,16 @@ def _inputs(whole: Input, header: Header, buffers: Iterator[Any]) -> list[Input]
             f"{header.apart} buffers were handed over apart, {len(given)} are given: "
             "pass the list that dumps filled as buffers="
         )
-    return [Input(buffer) for buffer in given]
+    return [_input(buffer, number) for number, buffer in enumerate(given)]
+
+
+def _input(buffer: Any, number: int) -> Input:
+    try:
+        return Input(buffer)
+    except TypeError:
+        raise UnpicklingError(
+            f"buffers[{number}] is a {type(buffer).__name__} without contiguous bytes: pass those of dumps"
+        ) from None
 
 
 def _foreign(inputs: list[Input], place: tuple[int, int, int, bool], writable: bool) -> Any:

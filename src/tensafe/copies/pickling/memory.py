@@ -11,6 +11,7 @@ import torch
 from tensafe.copies.pickling import raw
 from tensafe.copies.pickling.container import ARRAY, PARAMETER, STORAGE
 from tensafe.copies.pickling.recorder import Recorder
+from tensafe.copies.plan import reaches_beyond
 from tensafe.memory.extent import Extent
 from tensafe.memory.from_numpy import parts_of
 
@@ -18,6 +19,18 @@ _is_cow = torch._C._is_cow_tensor  # type: ignore[attr-defined]
 _storage_of = torch._C._storage_address  # type: ignore[attr-defined]
 _ADDRESSES = ""
 """The space of addresses; other spaces are single storages, whose bytes are counted from their start."""
+
+
+_LOW = 1 << 32
+"""Memory rarely lies below this address; an offset into memory that was freed does."""
+
+
+class Freed(Exception):
+    """A tensor was met whose storage is too small for it, as after `resize_(0)`."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        super().__init__()
+        self.tensor = tensor
 
 
 class Odd(NamedTuple):
@@ -77,6 +90,8 @@ class Memory:
             if start is None:
                 self._see_odd(number, value, key)
             else:
+                if start < _LOW:
+                    _refuse_freed(value)
                 self.starts.append(start)
                 self.stops.append(start + value.nbytes)
             first = firsts.setdefault(key, number)
@@ -84,6 +99,7 @@ class Memory:
                 self._join(first, number)
 
     def _see_odd(self, number: int, tensor: torch.Tensor, key: int) -> None:
+        _refuse_freed(tensor)
         size = tensor.itemsize
         extent = Extent(0, tuple(tensor.shape), tensor.stride(), 1).scaled(size)
         is_cpu = tensor.device.type == "cpu"
@@ -142,3 +158,8 @@ class Memory:
         while (above := self._leaders.get(number, number)) != number:
             number = above
         return number
+
+
+def _refuse_freed(tensor: torch.Tensor) -> None:
+    if reaches_beyond(tensor):
+        raise Freed(tensor)

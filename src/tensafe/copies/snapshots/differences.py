@@ -117,8 +117,11 @@ def _of_tensors(path: str, a: torch.Tensor, b: torch.Tensor) -> TensorChange | V
     if a.layout is not torch.strided or a.is_quantized or a.is_nested:
         return _of_unusual(path, a, b)
     b = b.detach().to(a.device)
-    if torch.equal(a, b):
-        return None
+    try:
+        if torch.equal(a, b):
+            return None
+    except NotImplementedError:  # a dtype that has bytes and nothing else
+        return None if _same_bytes(a, b) else ValueChange(path, _look_of(a), "other elements")
     wide = torch.complex128 if a.is_complex() else torch.float64
     unequal = (a != b) & ~((a != a) & (b != b))
     changed = int(unequal.sum())
@@ -126,6 +129,11 @@ def _of_tensors(path: str, a: torch.Tensor, b: torch.Tensor) -> TensorChange | V
         return None
     gap = (a[unequal].to(wide) - b[unequal].to(wide)).abs().max()
     return TensorChange(path, changed, a.numel(), float(gap))
+
+
+def _same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    rows = [one.contiguous().reshape(-1).view(torch.uint8) for one in (a, b)]
+    return torch.equal(rows[0], rows[1])
 
 
 def _of_unusual(path: str, a: torch.Tensor, b: torch.Tensor) -> TensorChange | ValueChange | None:
@@ -156,12 +164,20 @@ def _of_arrays(path: str, a: Any, b: Any) -> TensorChange | ValueChange | None:
     if a.shape != b.shape or a.dtype != b.dtype:
         return ValueChange(path, _look_of(a), _look_of(b))
     if a.dtype.kind not in "biufc":
-        return None if (a == b).all() else ValueChange(path, _look_of(a), "other elements")
+        return None if _same_elements(a, b) else ValueChange(path, _look_of(a), "other elements")
     unequal = (a != b) & ~((a != a) & (b != b))
     changed = int(unequal.sum())
     wide = complex if a.dtype.kind == "c" else float
     gap = abs(a[unequal].astype(wide) - b[unequal].astype(wide)).max() if changed else 0.0
     return TensorChange(path, changed, a.size, float(gap)) if changed else None
+
+
+def _same_elements(a: Any, b: Any) -> bool:
+    """Whether arrays of dates, texts, records or objects are equal; the same bytes are, NaT among them."""
+    try:
+        return a.tobytes() == b.tobytes() or bool((a == b).all())
+    except ValueError:  # objects that are arrays, which `==` does not compare as one
+        return False
 
 
 def _kind_of(node: Node) -> Any:

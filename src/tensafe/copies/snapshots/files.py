@@ -24,13 +24,13 @@ def write(snap: Any, path: str | os.PathLike[str]) -> None:
     paths = snap.paths()
     names, stored = _named(snap._copies, paths), {}
     for place, name in enumerate(names):
-        if place in snap._copies.pieces.whole:
-            kind = str(snap._copies.saved[place].layout).removeprefix("torch.")
+        if not _is_dense(snap._copies.saved[place]):
+            kind = _kind_of(snap._copies.saved[place])
             raise TensafeError(f"{name} is a {kind} tensor, which safetensors cannot hold: save its parts")
         stored[name] = snap._copies.saved[place]
     gradients = {number: f"{paths[number]}.grad" for number in snap._grad_places}
     for number, place in snap._grad_places.items():
-        if place in snap._grads.pieces.whole:
+        if not _is_dense(snap._grads.of(place)):
             raise TensafeError(f"{gradients[number]} is no dense tensor: zero_grad() first, or grads=False")
         stored[gradients[number]] = snap._grads.of(place)
     encoder = Encoder()
@@ -46,7 +46,26 @@ def write(snap: Any, path: str | os.PathLike[str]) -> None:
         "devices": [str(device) for device in snap._devices],
         "grads": {str(number): name for number, name in gradients.items()} if snap._with_grads else None,
     }
-    write_tensors(Path(path), stored, {"tensafe.snapshot": json.dumps(told, ensure_ascii=False)})
+    write_tensors(place_of(path), stored, {"tensafe.snapshot": json.dumps(told, ensure_ascii=False)})
+
+
+def place_of(path: Any) -> Path:
+    """The path of a file; raises `TensafeError` for what can be none."""
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        raise TensafeError(f"a path is a string or a Path, not {type(path).__name__}") from None
+    if not name or "\0" in name:
+        raise TensafeError(f"{name!r} is no path of a file")
+    return Path(name)
+
+
+def _is_dense(one: torch.Tensor) -> bool:
+    return one.layout is torch.strided and not (one.is_quantized or one.is_nested)
+
+
+def _kind_of(one: torch.Tensor) -> str:
+    return "quantised" if one.is_quantized else str(one.layout).removeprefix("torch.")
 
 
 def _named(copies: Copies, paths: list[str]) -> list[str]:
@@ -68,7 +87,7 @@ def _told(seat: Seat) -> Any:
 
 def read(loaded: Any, path: str | os.PathLike[str]) -> None:
     """Fill a snapshot from a file."""
-    stored = read_tensors(Path(path))
+    stored = read_tensors(place_of(path))
     try:
         told = json.loads(stored.metadata["tensafe.snapshot"])
         if told["version"] != _VERSION:

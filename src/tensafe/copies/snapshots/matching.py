@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -25,7 +26,7 @@ class Matching:
 
     Attributes:
         pairs: the snapshot's number and the live number of each tensor to write.
-        puts: writes of plain values, into containers and objects.
+        puts: writes of plain values, into containers and objects; each may be done twice.
         flags: the same for attributes of modules, `training` among them.
         foreign: objects that load their state themselves, and the state.
         outer: tensors whose parts are written.
@@ -172,12 +173,40 @@ def _kind_of(matching: Matching, node: Node) -> str:
 
 
 def _dictionary(m: Matching, old: Held, new: Held, path: str) -> Any:
-    for key, _, other, wanted in m.each(old, new, path):
+    found = m.each(old, new, path)
+    for key, _, other, wanted in found:
         if not m.stays(other, wanted):
             m.puts.append(partial(new.live.__setitem__, key, wanted))
     for place in _born(old, new):
-        m.puts.append(partial(new.live.__delitem__, new.keys[place]))
+        m.puts.append(partial(_remove, new.live, new.keys[place]))
+    if old.kind == "dict" and _is_out_of_order(old, new):
+        m.puts.append(partial(_reorder, new.live, [(key, wanted) for key, _, _, wanted in found]))
     return new.live
+
+
+def _remove(live: Any, key: Any) -> None:
+    if key in live:
+        del live[key]
+
+
+def _remove_attribute(live: Any, name: str) -> None:
+    with contextlib.suppress(AttributeError):
+        object.__delattr__(live, name)
+
+
+def _is_out_of_order(old: Held, new: Held) -> bool:
+    """Whether the keys that stay, and behind them those that are put back, would stand as they did not."""
+    places = {key: place for place, key in enumerate(old.keys)}
+    order = [places[key] for key in new.keys if key in places]
+    stay = set(order)
+    order += [place for place in range(len(old.keys)) if place not in stay]
+    return order != sorted(order)
+
+
+def _reorder(live: Any, items: list[tuple[Any, Any]]) -> None:
+    for key, value in items:
+        live.pop(key, None)
+        live[key] = value
 
 
 def _list(m: Matching, old: Held, new: Held, path: str) -> Any:
@@ -247,7 +276,7 @@ def _attributes(m: Matching, old: Held, new: Held, path: str) -> Any:
             writes.append(partial(object.__setattr__, new.live, key, wanted))
     for place in _born(old, new):
         if not isinstance(new.children[place], Opaque):
-            writes.append(partial(object.__delattr__, new.live, new.keys[place]))
+            writes.append(partial(_remove_attribute, new.live, new.keys[place]))
     return new.live
 
 
@@ -270,7 +299,7 @@ def _state(m: Matching, old: Held, new: Held, path: str) -> Any:
             live_key = parameters[key] if isinstance(key, int) else key
             m.puts.append(partial(new.live.__setitem__, live_key, wanted))
     for place in _born(old, new):
-        m.puts.append(partial(new.live.__delitem__, new.detail["keys"][place]))
+        m.puts.append(partial(_remove, new.live, new.detail["keys"][place]))
     return new.live
 
 

@@ -293,11 +293,11 @@ def all_cloned(live: list[torch.Tensor]) -> list[torch.Tensor] | None:
 
 def copy_all(targets: list[torch.Tensor], sources: list[torch.Tensor]) -> None:
     """Copy each source into its target, of whatever kind the program's tensors are."""
-    apart = [t.is_inference() or (t.dtype.is_complex and (t.is_conj() or t.is_neg())) for t in targets]
+    apart = [t.is_inference() or t.is_conj() or t.is_neg() for t in targets]
     if any(apart):
         for target, source, is_apart in zip(targets, sources, apart, strict=True):
             if is_apart:
-                with torch.inference_mode(target.is_inference()):
+                with torch.inference_mode(target.is_inference()), torch.no_grad():
                     target.copy_(source)
         targets = [target for target, is_apart in zip(targets, apart, strict=True) if not is_apart]
         sources = [source for source, is_apart in zip(sources, apart, strict=True) if not is_apart]

@@ -72,7 +72,7 @@ def kind_of(one: Any) -> str | None:
         return "rng"
     if isinstance(one, torch.Generator):
         return "torch"
-    if isinstance(one, random.Random):
+    if isinstance(one, random.Random) and not isinstance(one, random.SystemRandom):  # which has no state
         return "python"
     numpy: Any = sys.modules.get("numpy.random")
     if numpy is not None and isinstance(one, numpy.Generator):

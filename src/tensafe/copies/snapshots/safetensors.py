@@ -62,7 +62,9 @@ def write_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[s
     """
     header, order = _header(tensors, metadata)
     target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    if target.exists() and not target.is_file():  # a rename would put a file in the place of a device
+        raise TensafeError(f"{path} cannot be written: it is no regular file")
+    beside = target.with_name(f".{secrets.token_hex(8)}.tmp")  # short, as a name may be as long as one can be
     try:
         try:
             with beside.open("xb") as file:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from tensafe.copies.plan import reaches_beyond
 from tensafe.copies.snapshots.copies import Copies
 from tensafe.copies.snapshots.differences import Diff, compared
 from tensafe.copies.snapshots.looking import Look
@@ -21,6 +22,7 @@ from tensafe.copies.snapshots.states import state_of
 from tensafe.copies.snapshots.staying import still_there
 from tensafe.copies.snapshots.values import Values
 from tensafe.copies.snapshots.writing import carry_out, gradient_writes, refuse_frozen, tensor_writes
+from tensafe.copies.walking.layouts import is_plain
 from tensafe.copies.walking.paths import name_of
 from tensafe.errors import TensafeError
 from tensafe.memory.from_torch import unwatched
@@ -28,6 +30,7 @@ from tensafe.memory.from_torch import unwatched
 S = TypeVar("S", bound="Snapshot")
 _requires_grad, _is_meta = attrgetter("requires_grad"), attrgetter("is_meta")
 _is_nested = attrgetter("is_nested")
+_storage, _storage_nbytes = torch.Tensor.untyped_storage, torch.UntypedStorage.nbytes
 
 
 class Snapshot:
@@ -61,24 +64,25 @@ class Snapshot:
         lazy, host = self._options
         nodes = [look.root(obj, name) for obj, name in zip(self._objs, self.names, strict=True)]
         refuse_without_values(look, nodes, self.names)
-        self._copies = Copies(look.tensors, lazy, host, before)
+        copies = Copies(look.tensors, lazy, host, before)
+        flags = list(map(_requires_grad, look.tensors))
+        grad_places, grads = self._grads_of(look.tensors, flags)
+        _take_arrays(look)
+        self._copies = copies
         self._nodes: list[Node] = nodes
         self._look: Look | None = look
-        self._requires_grad = list(map(_requires_grad, look.tensors))
+        self._requires_grad = flags
         self._devices = list(map(attrgetter("device"), look.tensors))
-        self._take_grads()
-        _take_arrays(look)
+        self._grad_places, self._grads = grad_places, grads
 
-    def _take_grads(self) -> None:
-        assert self._look is not None
-        tensors = self._look.tensors if self._with_grads else []
-        if not any(self._requires_grad) and set(map(type, tensors)) == {torch.Tensor}:
+    def _grads_of(self, tensors: list[torch.Tensor], flags: list[bool]) -> tuple[dict[int, int], Copies]:
+        """Which tensors have a gradient, and copies of the gradients."""
+        if not self._with_grads or (not any(flags) and set(map(type, tensors)) == {torch.Tensor}):
             tensors = []
         found = [one.grad if one.is_leaf else None for one in tensors]
-        self._grad_places = {number: place for place, number in enumerate(_present(found))}
-        host = self._options[1]
+        places = {number: place for place, number in enumerate(_present(found))}
         before: Copies | None = getattr(self, "_grads", None)
-        self._grads = Copies([one for one in found if one is not None], False, host, before)
+        return places, Copies([one for one in found if one is not None], False, self._options[1], before)
 
     def update(self) -> None:
         """Take the same objects again, into the memory of the copies there are.
@@ -91,13 +95,20 @@ class Snapshot:
         if self._objs is None or self._look is None:
             raise TensafeError("this snapshot came from a file: take a new one, tensafe.snapshot(...)")
         with quiet():
-            if not (still_there(self._look, self._copies.of) and self._copies.still_fit()):
-                self._take(Look(), self._copies)
-                return
-            self._copies.again()
-            self._requires_grad = list(map(_requires_grad, self._look.tensors))
-            self._take_grads()
-            _take_again(self._look)
+            try:
+                self._update(self._look)
+            except KeyboardInterrupt:  # some copies may be new and some old: take all once more, then stop
+                self._take(Look(), None)
+                raise
+
+    def _update(self, look: Look) -> None:
+        if not (still_there(look, self._copies.of) and self._copies.still_fit()):
+            self._take(Look(), self._copies)
+            return
+        self._copies.again()
+        self._requires_grad = list(map(_requires_grad, look.tensors))
+        self._grad_places, self._grads = self._grads_of(look.tensors, self._requires_grad)
+        _take_again(look)
 
     def restore(self, *objs: Any) -> None:
         """Put everything back as it was, in place: each tensor, module and container stays the same object.
@@ -261,15 +272,30 @@ def names_of(objs: tuple[Any, ...]) -> list[str]:
 
 
 def refuse_without_values(look: Look, nodes: list[Node], names: list[str]) -> None:
-    """Raise for tensors of the meta device and nested ones, by their path."""
+    """Raise for tensors of the meta device, freed ones and nested ones, by their path."""
     if any(map(_is_meta, look.tensors)):
         number = list(map(_is_meta, look.tensors)).index(True)
         path = tensor_paths(nodes, names, len(look.tensors))[number]
         raise TensafeError(f"{path} is on the meta device and has no values: load it first")
+    freed = _first_freed(look.tensors)
+    if freed is not None:
+        path = tensor_paths(nodes, names, len(look.tensors))[freed]
+        raise TensafeError(f"{path} has no memory for its elements: its storage was freed (resize_)")
     if any(map(_is_nested, look.tensors)):
         number = list(map(_is_nested, look.tensors)).index(True)
         path = tensor_paths(nodes, names, len(look.tensors))[number]
         raise TensafeError(f"{path} is a nested tensor: use layout=torch.jagged, or its unbind()")
+
+
+def _first_freed(tensors: list[torch.Tensor]) -> int | None:
+    """The number of a tensor whose storage was freed, which torch would read all the same."""
+    try:
+        if 0 not in map(_storage_nbytes, map(_storage, tensors)):
+            return None
+    except (NotImplementedError, RuntimeError):  # sparse and opaque layouts
+        pass
+    found = (number for number, one in enumerate(tensors) if is_plain(one) and reaches_beyond(one))
+    return next(found, None)
 
 
 def _present(found: list[torch.Tensor | None]) -> list[int]:

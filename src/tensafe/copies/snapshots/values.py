@@ -99,7 +99,8 @@ def _set(made: Any, node: Held, values: list[Any]) -> Any:
 
 def retupled(like: tuple[Any, ...], values: list[Any]) -> tuple[Any, ...]:
     """A tuple of the class of another."""
-    return type(like)(*values) if hasattr(like, "_fields") else type(like)(values)
+    kind: Any = type(like)
+    return kind._make(values) if hasattr(kind, "_make") else kind(values)  # type: ignore[no-any-return]
 
 
 _MAKERS = {"dict": _dictionary, "group": _dictionary, "list": _sequence, "tuple": _tuple, "set": _set}

@@ -46,7 +46,8 @@ def tensor_writes(
         extent = (id(one),)
         if one.layout is torch.strided and not one.is_nested:
             address = torch._C._storage_address(one)  # type: ignore[attr-defined]
-            extent = (address, one.storage_offset(), one.shape, one.stride(), one.dtype)  # type: ignore[assignment]
+            looks = one.dtype, one.is_conj(), one.is_neg()
+            extent = (address, one.storage_offset(), one.shape, one.stride(), looks)  # type: ignore[assignment]
         if extent in written:
             _check_agreement(copies, written[extent], number, path)
             bumps.append(one)
@@ -128,10 +129,21 @@ def refuse_frozen(writes: list[Write], m: Matching, paths: Callable[[], list[str
 
 
 def carry_out(m: Matching, writes: list[Write], bumps: list[torch.Tensor], puts: list[Any]) -> None:
-    """Do what was collected; what runs code of others comes first, and is undone if it fails."""
+    """Do what was collected; what runs code of others comes first, and is undone if it fails.
+
+    An interrupt (Ctrl-C) on the way is raised once all is done: half a state is of no use.
+    """
     _load_foreign(m.foreign)
-    copy_all([live for live, _ in writes], [saved for _, saved in writes])
     bumps = [one for one in [*bumps, *m.outer] if not one.is_inference()]
+    try:
+        _write_all(writes, bumps, puts)
+    except KeyboardInterrupt:
+        _write_all(writes, bumps, puts)
+        raise
+
+
+def _write_all(writes: list[Write], bumps: list[torch.Tensor], puts: list[Any]) -> None:
+    copy_all([live for live, _ in writes], [saved for _, saved in writes])
     if bumps:
         torch.autograd.graph.increment_version(bumps)
     for put in puts:
@@ -144,9 +156,11 @@ def _load_foreign(foreign: list[tuple[Any, Any]]) -> None:
         done.append((live, copy.deepcopy(live.state_dict())))
         try:
             live.load_state_dict(state)
-        except Exception as error:
+        except BaseException as error:
             for other, before in reversed(done):
                 other.load_state_dict(before)
+            if not isinstance(error, Exception):
+                raise
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             raise TensafeError(
                 f"{type(live).__name__}.load_state_dict refused its state; nothing was restored: {reason}"

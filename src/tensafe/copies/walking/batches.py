@@ -19,7 +19,7 @@ FEWEST = 6
 """Below this many tensors, copying one by one is as quick."""
 
 _Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
-_TENSORS = frozenset([_Tensor, _Parameter])
+TENSORS = frozenset([_Tensor, _Parameter])
 _DICTIONARIES = frozenset([dict, OrderedDict, defaultdict])
 _SEQUENCES = frozenset([list, tuple])
 
@@ -41,7 +41,7 @@ def copy_beforehand(s: Session) -> None:
     own = _alone(found, s)
     values = list(own.values())
     try:
-        copies = _copied(values)
+        copies = copied_all(values)
     except (RuntimeError, NotImplementedError):  # a rare dtype or layout among them: the walk knows them all
         return
     s.memo.update(zip(map(id, values), copies))  # noqa: B905 (as many, and `strict` costs)
@@ -57,15 +57,15 @@ def _plain_tensors(root: Any) -> list[Any]:
     level: list[Any] = [root]
     while level:
         kinds = set(map(type, level)) - ATOMS
-        if _TENSORS.issuperset(kinds):
+        if TENSORS.issuperset(kinds):
             break
-        if not kinds.isdisjoint(_TENSORS):
-            found += [x for x in level if type(x) in _TENSORS]
-            kinds -= _TENSORS
+        if not kinds.isdisjoint(TENSORS):
+            found += [x for x in level if type(x) in TENSORS]
+            kinds -= TENSORS
         held = {id(x): x for x in level if type(x) in kinds and id(x) not in seen}
         seen.update(held)
         level = _inside(list(held.values()), kinds, usual)
-    found += [x for x in level if type(x) in _TENSORS]
+    found += [x for x in level if type(x) in TENSORS]
     return found
 
 
@@ -104,11 +104,22 @@ def _alone(found: list[Any], s: Session) -> dict[int, Any]:
 
 
 def _all_alone(found: list[Any], s: Session) -> dict[int, Any] | None:
-    """As `_alone`, where it is all of them; each question is put to all tensors in one C loop."""
-    kinds = set(map(type, found))
-    plain = found if _Parameter not in kinds else [x for x in found if type(x) is not _Parameter]
+    """As `_alone`, where it is all of them."""
     if s.storages or not (s.is_unread or s.memo.keys().isdisjoint(map(id, found))):
         return None
+    storages = own_storages(found)
+    return None if storages is None else dict(zip(map(id, storages), found))  # noqa: B905 (`strict` costs)
+
+
+def own_storages(found: list[Any]) -> list[Any] | None:
+    """The storages of tensors, some of which may be one and the same; None where a tensor is not plain.
+
+    Plain is what is small, dense and fills its storage, and, where it is no Parameter, has neither gradient
+    nor attributes. Each question is put to all tensors in one C loop.
+    """
+    plain = (
+        found if _Parameter not in set(map(type, found)) else [x for x in found if type(x) is not _Parameter]
+    )
     if any(map(_requires_grad, plain)) or any(map(is_not, map(_grad, plain), repeat(None))):
         return None
     try:
@@ -118,9 +129,7 @@ def _all_alone(found: list[Any], s: Session) -> dict[int, Any] | None:
             return None
     except (NotImplementedError, RuntimeError):  # sparse and opaque layouts
         return None
-    if max(sizes) >= LARGE_NBYTES or any(map(_attributes, plain)):
-        return None
-    return dict(zip(map(id, storages), found))  # noqa: B905 (as many, and `strict` costs)
+    return None if max(sizes) >= LARGE_NBYTES or any(map(_attributes, plain)) else storages
 
 
 def _alone_one_by_one(found: list[Any], s: Session) -> dict[int, Any]:
@@ -144,7 +153,8 @@ def _alone_one_by_one(found: list[Any], s: Session) -> dict[int, Any]:
     return own
 
 
-def _copied(values: list[Any]) -> list[Any]:
+def copied_all(values: list[Any]) -> list[Any]:
+    """Copies of plain tensors, of their classes."""
     copies = clone_all(values)
     if _Parameter in map(type, values):
         for x, y in zip(values, copies, strict=True):

@@ -24,14 +24,33 @@ def is_plain(x: torch.Tensor) -> bool:
 
 def by_own_method(x: Any, s: Session) -> Any:
     """By `__deepcopy__` of PyTorch, or by `clone()` where that has none for the layout."""
+    if s.graph != "raise" and not x.is_leaf:
+        from tensafe.copies.walking.tensors import of_non_leaf
+
+        return of_non_leaf(x, s)
     if x.layout in _WITHOUT_STORAGE or (x.is_nested and x.layout is _STRIDED):
         y = _copy_of(x, s)
     else:
         y = x.__deepcopy__(s.lend())
-    if y is not x:
-        s.memo[id(x)] = y
-        s.keep(x)
+    return _noted(x, y, s)
+
+
+def _noted(x: Any, y: Any, s: Session) -> Any:
+    """Enter a copy, with the gradient that `__deepcopy__` of a Parameter leaves out, if that is asked for."""
+    if y is x:
+        return y
+    s.memo[id(x)] = y
+    s.keep(x)
+    if s.grads and isinstance(x, torch.nn.Parameter) and not torch.nn.parameter.is_lazy(x):
+        _give_gradient(x, y, s)
     return y
+
+
+def _give_gradient(x: Any, y: Any, s: Session) -> None:
+    from tensafe.copies.walking.objects import copied
+
+    if type(y) is type(x) and x.is_leaf and x.grad is not None and y.grad is None:
+        y.grad = copied(x.grad, s)
 
 
 def _copy_of(x: torch.Tensor, s: Session) -> torch.Tensor:
@@ -66,11 +85,7 @@ def of_subclass(x: Any, s: Session) -> Any:
     """A tensor of another class: by its own `__deepcopy__`, by PyTorch's, or else as plain memory."""
     if s.each is not None:
         return s.each(x, s)
-    y = uninitialised(x) if torch.nn.parameter.is_lazy(x) else _of_class(x, s)
-    if y is not x:
-        s.memo[id(x)] = y
-        s.keep(x)
-    return y
+    return _noted(x, uninitialised(x) if torch.nn.parameter.is_lazy(x) else _of_class(x, s), s)
 
 
 def uninitialised(x: Any) -> Any:

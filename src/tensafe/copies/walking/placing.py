@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from tensafe.copies.fresh import bytes_of, clone_of, storage_of
-from tensafe.copies.plan import CopyPlan, StorageCopy, View, extent_of, planned
+from tensafe.copies.plan import CopyPlan, StorageCopy, View, extent_of, planned, reaches_beyond
 from tensafe.copies.reach import tensors_in
 from tensafe.copies.walking.batches import copy_beforehand
 from tensafe.copies.walking.layouts import cloned, is_plain, uninitialised
@@ -185,6 +185,8 @@ def _values(x: torch.Tensor, s: Session) -> torch.Tensor:
         storage = x.untyped_storage()
         is_first = id(storage) not in s.own and storage._cdata not in s.storages
         if not is_first or (s.placed is None and storage.nbytes() == x.nbytes and has_own_strides(x)):
+            return values_of(x, s)
+        if reaches_beyond(x):
             return values_of(x, s)
         y = _placement(s).of(x)
         return clone_of(x) if y is None else y

@@ -243,10 +243,21 @@ def appended(m: Machine, owner: Sequence, given: Arguments, node: ast.Call) -> N
     added_on_self(m, node.func.value, value, node)
     if not m.finished.ended or not m.finished.loops or value.grad < LIKELY:
         return
+    if _is_in_short_loop(m, node):
+        return
     for item in owner.items[:2]:
         if type(item) is Memory and _carries(m, item):
             m.finished.kept.append(Kept(item, here(m, "", node), ast.unparse(node.func.value)))
             return
+
+
+def _is_in_short_loop(m: Machine, node: ast.AST) -> bool:
+    """Whether the innermost loop goes through items that are written out: `for model in (ours, theirs)`."""
+    parents = m.books.syntax(m.frame.node).parents
+    here = parents.get(node)
+    while here is not None and not isinstance(here, ast.For | ast.While):
+        here = parents.get(here)
+    return isinstance(here, ast.For) and isinstance(here.iter, ast.Tuple | ast.List)
 
 
 def _carries(m: Machine, value: Memory) -> bool:

@@ -140,7 +140,7 @@ def set_requires_grad(m: Machine, tensor: Memory, wanted: bool, node: ast.AST | 
             freeze(m, tensor)
         tensor.grad = NO
     elif m.path:  # on one way of several: what follows may have come by another
-        tensor.grad, tensor.leaf = max(tensor.grad, LIKELY), tensor.grad < YES
+        tensor.grad, tensor.leaf, tensor.joined = max(tensor.grad, LIKELY), tensor.grad < YES, True
     elif tensor.grad < YES and (tensor.kind == TENSOR or node is None):
         tensor.grad, tensor.leaf = YES, True
         where = node or m.statement
