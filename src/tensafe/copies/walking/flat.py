@@ -6,6 +6,8 @@ import copyreg
 from collections import OrderedDict
 from typing import Any
 
+import torch
+
 from tensafe.copies.walking.batches import FEWEST, TENSORS, copied_all, own_storages
 from tensafe.copies.walking.objects import ATOMS, COPIERS, copied
 from tensafe.copies.walking.session import Session
@@ -21,20 +23,17 @@ def of_flat(x: Any) -> Any | None:
     Nothing in it leads to the same object twice, so that nobody would look into a memo.
     """
     values = list(x.values())
-    if (
-        len(values) < FEWEST
-        or not TENSORS.issuperset(map(type, values))
-
-    ):
+    kinds = set(map(type, values))
+    if len(values) < FEWEST or not TENSORS.issuperset(kinds) or not ATOMS.issuperset(map(type, x)):
         return None
     attributes = x.__dict__ if type(x) is OrderedDict else None
     if is_observed() or OrderedDict in copyreg.dispatch_table or (attributes and not _is_bare(attributes)):
         return None
-    storages = own_storages(values)
+    storages = own_storages(values, kinds)
     if storages is None or len(set(map(id, storages))) != len(storages):
         return None
     try:
-        copies = copied_all(values)
+        copies = copied_all(values, torch.nn.Parameter in kinds)
     except (RuntimeError, NotImplementedError):  # a rare dtype or layout among them
         return None
     y = type(x)(zip(x, copies))  # noqa: B905 (as many, and `strict` costs)
