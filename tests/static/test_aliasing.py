@@ -170,6 +170,34 @@ def decode(rows, valid):
     scores += 0.0
     return tokens, scores.softmax(-1)
 """,
+    "states_that_are_no_cache": """
+class Router(nn.Module):
+    def forward(self, hidden_states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if self.training and self.noise > 0:
+            hidden_states *= torch.empty_like(hidden_states).uniform_(0.9, 1.1)  # finds TS101
+        return (self.scores, self.chosen)
+class Dense(nn.Module):
+    def __init__(self, config):
+        self.fc = nn.Linear(config.d, config.d)
+    def forward(self, hidden_states):
+        hidden_states = self.fc(hidden_states)
+class Sparse(nn.Module):
+    def __init__(self, config):
+        self.router = Router(config)
+    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        scores, chosen = self.router(hidden_states)
+        return hidden_states
+class Layer(nn.Module):
+    def __init__(self, config, is_sparse=False):
+        if not self.is_sparse:
+            self.mlp = Dense(config)
+        else:
+            self.mlp = Sparse(config)
+        self.dropout = nn.Dropout(config.rate)
+    def forward(self, hidden_states, **kwargs):
+        states = self.norm(hidden_states)
+        states = self.mlp(states)
+""",
     "caller_gave_a_private_tensor": """
 def centres(boxes):
     boxes[:, 2:] -= boxes[:, :2]

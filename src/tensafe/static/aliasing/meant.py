@@ -17,7 +17,7 @@ _PROCEDURES = re.compile(
     r"(_|$|[A-Z])"
 )
 _TO_WRITE = re.compile(
-    r"(^|_)(out|outs|outputs?|buf|buffers?|caches?|workspace|scratch|storage)$|[a-z]_states?$"
+    r"(^|_)(out|outs|outputs?|buf|buffers?|caches?|workspace|scratch|storage)$|(conv|ssm|cell|recurrent|running|optimi[sz]er|cache)_states?$"
 )
 _NUMBERS = words("float int torch math np")  # `float("-inf")`, `torch.inf`
 _NEW_DATA = words("add_ lerp_ copy_ addcmul_ addcdiv_ maximum_")
