@@ -142,6 +142,9 @@ def test_a_session_without_torch_stays_without_it(run) -> None:
     [
         (["--tensafe", "--tensafe-select", "TS9"], "", "*TS9*"),
         (["--tensafe"], '@pytest.mark.tensafe(allow=["nothing"])', "*test_it.py::test_a*nothing*"),
+        (["--tensafe"], '@pytest.mark.tensafe("lost-write")', "*test_it.py::test_a*allow=*"),
+        (["--tensafe"], '@pytest.mark.tensafe(alow=["lost-write"])', "*test_it.py::test_a*allow=*"),
+        (["--tensafe"], "@pytest.mark.tensafe(allow=106)", "*test_it.py::test_a*allow=*"),
         (["--tensafe=eror"], "", "*--tensafe*eror*"),
     ],
 )
@@ -215,6 +218,38 @@ def test_a_finding_is_no_expected_failure(run, pytester: pytest.Pytester, worker
         [f"FAILED test_it.py::test_passes{name}*tensafe: lost-write*" for name in ("", "_but*", "_inst*")]
     )
     run("--tensafe", *workers, tests=EXPECTED).assert_outcomes(failed=1, xfailed=1, xpassed=3)
+
+
+def test_a_unittest_that_ends_otherwise_ends_so_with_findings_too(run) -> None:
+    tests = """
+        import unittest, torch
+
+        def lose():
+            x = torch.ones(3)
+            x[x > 0].zero_()
+
+        class TestUnit(unittest.TestCase):
+            def test_skips(self):
+                lose()
+                self.skipTest("not here")
+
+            @unittest.expectedFailure
+            def test_fails_as_expected(self):
+                lose()
+                self.fail()
+
+            def test_fails(self):
+                lose()
+                self.assertEqual(1, 2)
+
+            def test_passes(self):
+                lose()
+    """
+    result = run("--tensafe=error", tests=tests)
+    result.assert_outcomes(failed=2, skipped=1, xfailed=1)
+    result.stdout.fnmatch_lines_random(
+        ["FAILED test_it.py::*test_fails - Assert*1 != 2*", "FAILED test_it.py::*test_passes*tensafe: lost*"]
+    )
 
 
 def test_a_native_traceback_is_that_of_plain_pytest(run) -> None:

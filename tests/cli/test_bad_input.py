@@ -112,6 +112,30 @@ def test_no_output_goes_over_what_the_user_wrote(
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run --format html train.py",
+        "check --format html train.py",
+        "report --format html b.json",
+        "inspect --format html x.npy",
+        "tour --html",
+    ],
+)
+def test_no_page_runs_over_a_terminal(
+    tensafe: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    (tmp_path / "train.py").write_text("open('ran', 'w')\n")
+    (tmp_path / "b.json").write_text(to_json(Record("check")))
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY")
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(getattr(sys, name), "isatty", lambda: True)
+    answer = tensafe(*command.split())
+    assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), answer
+    assert "give --output FILE.html" in answer.err
+    assert not (tmp_path / "ran").exists()
+
+
 def contents(folder: Path) -> dict[Path, bytes | None]:
     return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 

@@ -164,6 +164,14 @@ def test_a_program_that_changes_folder_moves_nothing(
     assert answer.err.endswith("written to run.txt\n")
 
 
+def test_a_file_elsewhere_is_named_in_full(
+    tensafe: Call, engines: SimpleNamespace, lost: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    engines.record = Record("run", tuple(look(lost.read_text(), str(lost))))
+    output = tmp_path_factory.mktemp("elsewhere") / "run.json"
+    assert tensafe("run", "--output", str(output), "s.py").err.endswith(f"written to {output}\n")
+
+
 @pytest.mark.parametrize("output", ["missing/run.json", "."])
 def test_an_unwritable_output_is_known_before_the_program_runs(
     tensafe: Call, engines: SimpleNamespace, output: str

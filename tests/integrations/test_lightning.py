@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import pickle
@@ -207,11 +208,31 @@ def test_it_is_copied_and_pickled(package: Any) -> None:
 
 
 def test_mistakes_are_told_when_it_is_made() -> None:
-    for wrong in ({"steps": 0}, {"select": "TS9"}):
-        with pytest.raises(tensafe.TensafeError, match=r"TS9|steps=0"):
+    for wrong in ({"steps": 0}, {"steps": "3"}, {"steps": 2.5}, {"steps": True}, {"select": "TS9"}):
+        with pytest.raises(tensafe.TensafeError, match=r"TS9|steps="):
             WatchingCallback(**wrong)
     with pytest.raises(tensafe.TensafeError, match="mode="):
         BestWeightsCallback("val_loss", "lowest")  # type: ignore[arg-type]
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_fit(package: Any, tmp_path: Path) -> None:
+    net = net_of(package)
+    with pytest.raises(tensafe.TensafeError, match="cannot write"):
+        fit(package, net, WatchingCallback(output=tmp_path / "missing" / "run.json"))
+    assert net.watched_at == []
+    assert "add_" not in vars(torch.Tensor)
+
+
+@pytest.mark.parametrize("raised", [None, KeyError])
+def test_a_file_that_goes_away_costs_no_training_and_no_error(
+    package: Any, raised: type[Exception] | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    callback = WatchingCallback(output=folder / "run.json", tell=lambda _: folder.rmdir())
+    with pytest.raises(raised) if raised else contextlib.nullcontext():
+        fit(package, net_of(package, raises=raised() if raised else None), callback)
+    assert "tensafe: cannot write " in capsys.readouterr().err
 
 
 def best_of(net: Any) -> int:

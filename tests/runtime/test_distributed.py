@@ -45,6 +45,7 @@ def train(rank, port):
     if rank == 0:
         print(gathered, sys.argv[1:], flush=True)
     dist.destroy_process_group()
+    os._exit(0)  # gloo's threads now and then abort an interpreter that ends on a busy machine
 """
 SPAWNING = """
 if __name__ == "__main__":
@@ -52,7 +53,6 @@ if __name__ == "__main__":
 """
 LAUNCHED = """
 train(None, "")
-os._exit(0)  # gloo's threads now and then abort an interpreter that ends on a busy machine
 """
 
 

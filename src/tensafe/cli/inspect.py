@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensafe.cli.options import Parser
+from tensafe.cli.options import Parser, refuse_terminal
 
 if TYPE_CHECKING:
     from tensafe.checkpoints.checkpoint import Checkpoint
@@ -34,6 +34,8 @@ def carry_out(argv: Sequence[str]) -> int:
     from tensafe.checkpoints.folder import read
     from tensafe.report import write
 
+    if chosen.format == "html":
+        refuse_terminal(chosen.output, sys.stdout)
     path, output = Path(chosen.path), Path(chosen.output).absolute() if chosen.output else None
     if output:
         write.refuse_overwriting(output, [path], "the checkpoint to show")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from tensafe.errors import TensafeError
 
@@ -41,6 +41,14 @@ def add_output(parser: argparse.ArgumentParser, where: str) -> None:
     parser.add_argument(
         "--notices", action="store_true", help="show notices too: true, and often meant; else only counted"
     )
+
+
+def refuse_terminal(output: str | None, stream: TextIO | None) -> None:
+    """Raise `TensafeError` where a whole page would run over somebody's terminal, before any work is done."""
+    from tensafe.report.terminal import is_terminal
+
+    if not output and is_terminal(stream):
+        raise TensafeError("an HTML page is for a browser, and this is a terminal: give --output FILE.html")
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:

@@ -12,10 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from tensafe.cli.options import refuse_terminal
 from tensafe.errors import TensafeError
 from tensafe.findings import Finding, Record, Severity
 from tensafe.report import formats, terminal, text, write
 from tensafe.report.characters import loggable
+from tensafe.report.places import shown_path
 from tensafe.report.sources import Sources
 from tensafe.report.text import View
 from tensafe.rules._loader import Rule
@@ -45,6 +47,8 @@ class Outlet:
         self.sources = Sources(since)
         self._output = Path(chosen.output).absolute() if chosen.output else None
         self._told: set[Finding] = set()
+        if self.format == "html":
+            refuse_terminal(chosen.output, stream)
         if self._output:
             write.refuse_overwriting(self._output, inputs, what)
             write.refuse_unwritable(self._output)
@@ -97,7 +101,7 @@ class Outlet:
 
     def _say_where(self, record: Record, view: View) -> None:
         if record.findings and self._output:
-            name = os.path.relpath(self._output, self._root)
+            name = shown_path(str(self._output), self._root)
             told = f"{text.closing(record, view)}; written to {name}"
             self.say(told)
 

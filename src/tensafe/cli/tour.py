@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensafe.cli.options import Parser
+from tensafe.cli.options import Parser, refuse_terminal
 from tensafe.errors import TensafeError
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def carry_out(argv: Sequence[str]) -> int:
 
     stops = in_language(_stops(chosen.only), chosen.lang)
     output = Path(chosen.output).absolute() if chosen.output else None
+    if chosen.html and not chosen.list:
+        refuse_terminal(chosen.output, sys.stdout)
     if output:
         from tensafe.report import write
 

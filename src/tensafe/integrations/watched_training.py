@@ -13,7 +13,7 @@ from tensafe.guards import Names, Watching, watching
 from tensafe.integrations.ranks import of_all_ranks, rank
 from tensafe.report import text
 from tensafe.report.style import plain
-from tensafe.report.write import write_whole
+from tensafe.report.write import refuse_unwritable, write_whole
 
 Tell = Callable[[str], object]
 
@@ -34,14 +34,14 @@ class WatchedTraining:
         tell: Tell | None,
         output: str | Path | None,
     ) -> None:
-        if steps is not None and steps < 1:
+        if steps is not None and (type(steps) is not int or steps < 1):
             raise TensafeError(f"steps={steps!r}: it is how many steps to watch, or None for all of them")
         watching(select=select, ignore=ignore)  # refuses unknown rules now, not when the training begins
         self._select, self._ignore = select, ignore
         self._steps = steps
         self._strict = strict
         self._tell_text = tell
-        self._output = None if output is None else Path(output)
+        self._output = None if output is None else Path(output).absolute()
         self._seen: Watching | None = None
         self._stepped = 0
         self._open = False
@@ -55,8 +55,13 @@ class WatchedTraining:
         return self.record.findings if self.record is not None else ()
 
     def begin(self) -> None:
-        """The engine starts; one that an earlier training left behind ends."""
+        """The engine starts; one that an earlier training left behind ends.
+
+        A file that cannot be written is refused now: at the end it could cost the training.
+        """
         self._stop(None)
+        if self._output is not None and rank() == 0:
+            refuse_unwritable(self._output)
         self._stepped, self.record, self._open = 0, None, True
         self._seen = watching(select=self._select, ignore=self._ignore)
         self._seen.__enter__()
@@ -110,7 +115,11 @@ class WatchedTraining:
         elif sys.stderr is not None:
             print(words, file=sys.stderr, flush=True)
         if self._output is not None:
-            write_whole(self._output, to_json(record).encode())
+            try:
+                write_whole(self._output, to_json(record).encode())
+            except TensafeError as failure:  # the training is done, or has an error of its own
+                if sys.stderr is not None:
+                    print(f"tensafe: {failure}", file=sys.stderr, flush=True)
 
 
 def _loud(record: Record) -> list[Finding]:
