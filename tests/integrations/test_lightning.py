@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import tensafe
+from integrations.seen import line_of, loud, same
 
 lightning = pytest.importorskip("lightning.pytorch")
 pytorch_lightning = pytest.importorskip("pytorch_lightning")
@@ -101,23 +102,6 @@ def fit(package: Any, net: Any, *callbacks: Any, epochs: int = 3, **options: Any
     return trainer
 
 
-def line_of(words: str) -> int:
-    lines = Path(__file__).read_text().splitlines()
-    return next(number for number, line in enumerate(lines, 1) if line.strip() == words)
-
-
-def loud(callback: Any) -> list[tuple[str, str, int]]:
-    return [
-        (finding.code, finding.location.path, finding.location.line)
-        for finding in callback.findings
-        if finding.severity.value != "notice"
-    ]
-
-
-def same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
-
-
 def test_a_watched_fit_gives_the_same_weights(package: Any, capsys: pytest.CaptureFixture[str]) -> None:
     plain, watched, callback = net_of(package), net_of(package), WatchingCallback()
     fit(package, plain)
@@ -136,7 +120,7 @@ def test_a_bug_is_told_at_its_line(package: Any, capsys: pytest.CaptureFixture[s
     output = tmp_path / "run.json"
     callback = WatchingCallback(output=output)
     fit(package, net_of(package, spoils=True), callback)
-    assert loud(callback) == [("TS202", __file__, line_of(SPOILS))]
+    assert loud(callback) == [("TS202", __file__, line_of(SPOILS, __file__))]
     told = capsys.readouterr().err
     assert "error[TS202]" in told
     assert SPOILS in told
@@ -154,7 +138,9 @@ def test_it_is_told_where_one_asks(package: Any, capsys: pytest.CaptureFixture[s
 
 def test_strict_raises_when_the_fit_is_done(package: Any) -> None:
     net, told = net_of(package, spoils=True), []
-    with pytest.raises(tensafe.TensafeError, match=f"silent-gradient-corruption.*:{line_of(SPOILS)};"):
+    with pytest.raises(
+        tensafe.TensafeError, match=f"silent-gradient-corruption.*:{line_of(SPOILS, __file__)};"
+    ):
         fit(package, net, WatchingCallback(strict=True, tell=told.append))
     assert len(net.watched_at) == 12
     assert len(told) == 1
@@ -180,7 +166,7 @@ def test_an_error_leaves_nothing_behind(
         fit(package, net, callback)
     assert net.watched_at == [True] * 3
     assert "add_" not in vars(torch.Tensor)
-    assert loud(callback) == [("TS202", __file__, line_of(SPOILS))]
+    assert loud(callback) == [("TS202", __file__, line_of(SPOILS, __file__))]
     assert len(told) == 1
     net.raises = None
     fit(package, net, callback, epochs=1)  # and it can be used again

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import tensafe
+from integrations.seen import line_of, loud, same
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
@@ -97,23 +98,6 @@ def trainer_of(net: Net, folder: Path, *callbacks: Any, epochs: int = 3, **optio
     )
 
 
-def line_of(words: str) -> int:
-    lines = Path(__file__).read_text().splitlines()
-    return next(number for number, line in enumerate(lines, 1) if line.strip() == words)
-
-
-def loud(callback: Any) -> list[tuple[str, str, int]]:
-    return [
-        (finding.code, finding.location.path, finding.location.line)
-        for finding in callback.findings
-        if finding.severity.value != "notice"
-    ]
-
-
-def same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
-
-
 def test_a_watched_training_gives_the_same_weights(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,7 +121,7 @@ def test_a_bug_is_told_at_its_line(later: bool, tmp_path: Path, capsys: pytest.C
     if later:
         trainer.add_callback(callback)
     trainer.train()
-    assert loud(callback) == [("TS202", __file__, line_of(SPOILS))]
+    assert loud(callback) == [("TS202", __file__, line_of(SPOILS, __file__))]
     assert SPOILS in capsys.readouterr().err
     findings = json.loads((tmp_path / "run.json").read_text())["findings"]
     (finding,) = (one for one in findings if one["code"] == "TS202")
@@ -147,7 +131,9 @@ def test_a_bug_is_told_at_its_line(later: bool, tmp_path: Path, capsys: pytest.C
 def test_strict_raises_when_the_training_is_done(tmp_path: Path) -> None:
     net, told = Net(spoils=True), []
     trainer = trainer_of(net, tmp_path, WatchingCallback(strict=True, tell=told.append))
-    with pytest.raises(tensafe.TensafeError, match=f"silent-gradient-corruption.*:{line_of(SPOILS)};"):
+    with pytest.raises(
+        tensafe.TensafeError, match=f"silent-gradient-corruption.*:{line_of(SPOILS, __file__)};"
+    ):
         trainer.train()
     assert len(net.watched_at) == 12
     assert len(told) == 1
@@ -175,7 +161,7 @@ def test_an_error_leaves_nothing_behind(kind: type[BaseException], later: bool, 
     assert held.value is raised
     assert net.watched_at == [True] * 3
     assert "add_" not in vars(torch.Tensor)
-    assert loud(callback) == [("TS202", __file__, line_of(SPOILS))]
+    assert loud(callback) == [("TS202", __file__, line_of(SPOILS, __file__))]
     assert len(told) == 1
     net.raises = None
     trainer.train()  # and it can be used again

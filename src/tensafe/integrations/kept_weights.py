@@ -67,6 +67,21 @@ class KeptWeights:
         self._weights.update(weights_of(self._module))
 
 
+class KeepsBest:
+    """What the callbacks of all trainers that keep the best weights have in common."""
+
+    _kept: KeptWeights
+
+    @property
+    def best(self) -> BestWeights | None:
+        """`.score`, `.step` and `.snapshot` of the last training; None before it."""
+        return self._kept.best
+
+    def restore(self) -> None:
+        """Put the best weights back, in place."""
+        self._kept.restore()
+
+
 def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """What `state_dict()` names, as the live tensors: no buffer that is rebuilt at will, no hook asked."""
     found: dict[str, torch.Tensor] = dict(module.named_parameters())

@@ -5,14 +5,10 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensafe.copies.snapshots.best import BestWeights
-from tensafe.findings import Finding, Record
-from tensafe.guards import Names
-from tensafe.integrations.kept_weights import KeptWeights, Mode, missing
-from tensafe.integrations.watched_training import Tell, WatchedTraining
+from tensafe.integrations.kept_weights import KeepsBest, KeptWeights, Mode, missing
+from tensafe.integrations.watched_training import WatchesTraining
 
 PACKAGES = {"lightning": "lightning.pytorch", "pytorch_lightning": "pytorch_lightning"}
 
@@ -45,7 +41,7 @@ class _Copied(Callback):
         return {name: value for name, value in vars(self).items() if name not in ("log", "log_dict")}
 
 
-class WatchingCallback(_Copied):
+class WatchingCallback(WatchesTraining, _Copied):
     """tensafe's running engine around `trainer.fit`; what it finds is told when the fit ends.
 
     ```python
@@ -65,30 +61,6 @@ class WatchingCallback(_Copied):
         output: a file for the record, for `tensafe report`; written by rank 0.
     """
 
-    def __init__(
-        self,
-        *,
-        steps: int | None = None,
-        select: Names = (),
-        ignore: Names = (),
-        strict: bool = False,
-        tell: Tell | None = None,
-        output: str | Path | None = None,
-    ) -> None:
-        self._training = WatchedTraining(
-            steps=steps, select=select, ignore=ignore, strict=strict, tell=tell, output=output
-        )
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Of the last fit, each with `.code`, `.name`, `.severity`, `.message`, `.location`."""
-        return self._training.findings
-
-    @property
-    def record(self) -> Record | None:
-        """The record of the last fit; None before its end."""
-        return self._training.record
-
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         if stage == "fit":
             self._training.begin()
@@ -106,7 +78,7 @@ class WatchingCallback(_Copied):
         self._training.leave()  # a tuner ends its trial fits without a word
 
 
-class BestWeightsCallback(_Copied):
+class BestWeightsCallback(KeepsBest, _Copied):
     """Keeps the weights of the best `monitor` in memory, and puts them back at the end of `trainer.fit`.
 
     ```python
@@ -129,15 +101,6 @@ class BestWeightsCallback(_Copied):
         self.monitor = monitor
         self._restore = restore
         self._kept = KeptWeights(mode, min_delta)
-
-    @property
-    def best(self) -> BestWeights | None:
-        """`.score`, `.step` and `.snapshot` of the last fit; None before it."""
-        return self._kept.best
-
-    def restore(self) -> None:
-        """Put the best weights back, in place."""
-        self._kept.restore()
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         self._kept.begin(pl_module)

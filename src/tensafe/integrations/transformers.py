@@ -6,14 +6,10 @@ import functools
 import weakref
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensafe.copies.snapshots.best import BestWeights
-from tensafe.findings import Finding, Record
-from tensafe.guards import Names
-from tensafe.integrations.kept_weights import KeptWeights, Mode, missing
-from tensafe.integrations.watched_training import Tell, WatchedTraining
+from tensafe.integrations.kept_weights import KeepsBest, KeptWeights, Mode, missing
+from tensafe.integrations.watched_training import WatchesTraining
 
 if TYPE_CHECKING:
 
@@ -28,7 +24,7 @@ else:
     from transformers import TrainerCallback
 
 
-class WatchingCallback(TrainerCallback):
+class WatchingCallback(WatchesTraining, TrainerCallback):
     """tensafe's running engine around `trainer.train()`; what it finds is told when the training ends.
 
     ```python
@@ -48,34 +44,12 @@ class WatchingCallback(TrainerCallback):
         output: a file for the record, for `tensafe report`; written by rank 0.
     """
 
-    def __init__(
-        self,
-        *,
-        steps: int | None = None,
-        select: Names = (),
-        ignore: Names = (),
-        strict: bool = False,
-        tell: Tell | None = None,
-        output: str | Path | None = None,
-    ) -> None:
-        self._training = WatchedTraining(
-            steps=steps, select=select, ignore=ignore, strict=strict, tell=tell, output=output
-        )
+    def _is_made(self) -> None:
         _errors.hear(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         _errors.hear(self)
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Of the last training, each with `.code`, `.name`, `.severity`, `.message`, `.location`."""
-        return self._training.findings
-
-    @property
-    def record(self) -> Record | None:
-        """The record of the last training; None before its end."""
-        return self._training.record
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._training.begin()
@@ -91,7 +65,7 @@ class WatchingCallback(TrainerCallback):
         self._training.fail(error)
 
 
-class BestWeightsCallback(TrainerCallback):
+class BestWeightsCallback(KeepsBest, TrainerCallback):
     """Keeps the weights of the best evaluation in memory, and puts them back at the end of `trainer.train()`.
 
     ```python
@@ -125,15 +99,6 @@ class BestWeightsCallback(TrainerCallback):
         self._kept = KeptWeights(mode or "min", min_delta)
         self._unmet: list[str] = []  # metrics of evaluations, none of which was the one
         self._training = False
-
-    @property
-    def best(self) -> BestWeights | None:
-        """`.score`, `.step` and `.snapshot` of the last training; None before it."""
-        return self._kept.best
-
-    def restore(self) -> None:
-        """Put the best weights back, in place."""
-        self._kept.restore()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, *, model: Any, **_: Any) -> None:
         self._name = _name(self.monitor or args.metric_for_best_model or "loss")

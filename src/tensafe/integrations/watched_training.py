@@ -122,6 +122,38 @@ class WatchedTraining:
                     print(f"tensafe: {failure}", file=sys.stderr, flush=True)
 
 
+class WatchesTraining:
+    """What the watching callbacks of all trainers have in common."""
+
+    def __init__(
+        self,
+        *,
+        steps: int | None = None,
+        select: Names = (),
+        ignore: Names = (),
+        strict: bool = False,
+        tell: Tell | None = None,
+        output: str | Path | None = None,
+    ) -> None:
+        self._training = WatchedTraining(
+            steps=steps, select=select, ignore=ignore, strict=strict, tell=tell, output=output
+        )
+        self._is_made()
+
+    def _is_made(self) -> None:
+        """Called for each new callback, after its construction."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Of the last training, each with `.code`, `.name`, `.severity`, `.message`, `.location`."""
+        return self._training.findings
+
+    @property
+    def record(self) -> Record | None:
+        """The record of the last training; None before its end."""
+        return self._training.record
+
+
 def _loud(record: Record) -> list[Finding]:
     return [finding for finding in record.findings if finding.severity is not Severity.NOTICE]
 

@@ -43,7 +43,7 @@ def of_flat(x: Any) -> Any | None:
 
 
 def _is_bare(tree: Any) -> bool:
-    """Whether there are only atoms in plain containers, each once."""
+    """Whether there are only atoms, in plain containers, so that nothing leads to a tensor."""
     level, seen = [tree], 0
     while level:
         below: list[Any] = []

@@ -46,10 +46,6 @@ def _once_more(m: Machine, container: Value, memory: Memory, node: ast.Call) -> 
         _tell_tensor(m, node, write.moment)
 
 
-def _is_parameter(memory: Memory) -> bool:
-    return memory.leaf and memory.owner is not None
-
-
 def _is_part(m: Machine, node: ast.Call) -> bool:
     """Whether each round may collect another part of one tensor: an item of a loop, or under an index."""
     syntax = m.books.syntax(m.frame.node)

@@ -57,7 +57,10 @@ def is_built_up(syntax: Syntax, names: set[str]) -> bool:
     return any(
         isinstance(node, ast.Assign)
         and any(_owner(target) in names for target in node.targets)
-        and any(_owner(part) in names and _is_shifted(part) for part in ast.walk(node.value))
+        and any(
+            isinstance(part, ast.Subscript) and _owner(part) in names and _is_shifted(part)
+            for part in ast.walk(node.value)
+        )
         for node in syntax.own
     )
 
@@ -66,14 +69,14 @@ def _owner(node: ast.AST) -> str:
     return node.value.id if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) else ""
 
 
-def _is_shifted(node: ast.AST) -> bool:
+def _is_shifted(node: ast.Subscript) -> bool:
     """Whether an index is a name and a number: `a[t - 1]`, `a[at(t, u + 1)]`."""
     return any(
         isinstance(part, ast.BinOp)
         and isinstance(part.op, ast.Add | ast.Sub)
         and isinstance(part.left, ast.Name)
         and isinstance(part.right, ast.Constant)
-        for part in ast.walk(node.slice if isinstance(node, ast.Subscript) else node)
+        for part in ast.walk(node.slice)
     )
 
 
