@@ -35,3 +35,15 @@ def go_on(paused: Any) -> None:
     if paused is not None:
         evaluation, before = paused
         evaluation.set_eval_frame(before)
+
+
+def compiler_knows() -> bool:
+    """Whether Dynamo has made its tables of torch's functions, by identity, which it does once."""
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    tables = (getattr(rules, name, None) for name in ("get_torch_obj_rule_map", "get_tensor_method"))
+    return any(table is not None and table.cache_info().currsize for table in tables)
+
+
+def make_compiler_look_again() -> None:
+    """Drop these tables: what was in them when they were made is no longer what torch has."""
+    sys.modules["torch._dynamo.trace_rules"].clear_lru_cache()

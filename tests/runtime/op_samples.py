@@ -171,6 +171,10 @@ class OpProgram:
         return self._do["into"](sample, tuple(out) if isinstance(out, tuple) else out)
 
 
+AGAIN = 60
+"""So often is an operation run in plain torch before a difference is ours."""
+
+
 def compare(ops: list[OpInfo], most: int | None, counts: Counts) -> None:
     """Run the programs of these operations plain and then under one engine, and note every difference."""
     programs = [OpProgram(op, most) for op in ops]
@@ -194,12 +198,24 @@ def _note(program: OpProgram, plain: dict[Key, Any], watched: dict[Key, Any], co
     counts.raised += sum(outcome[0][:1] == ("raised",) for outcome in plain.values())
     if plain == watched:
         return
-    again = [_digest(program.run()) for _ in range(3)]
-    for key in plain.keys() | watched.keys():
-        if any(other[key] != plain[key] for other in again):
+    open_keys = {key for key in plain.keys() | watched.keys() if watched.get(key) != plain.get(key)}
+    for other in _plain_again(program):
+        varied = {key for key in plain if other[key] != plain[key]}
+        if varied:
             counts.unrepeatable.add(program.name)
-        elif watched.get(key) != plain.get(key):
-            counts.wrong.append(f"{program.name} {key}: {watched.get(key)} is not {plain.get(key)}")
+        open_keys -= varied
+        if not open_keys:
+            return
+    for key in open_keys:
+        counts.wrong.append(f"{program.name} {key}: {watched.get(key)} is not {plain.get(key)}")
+
+
+def _plain_again(program: OpProgram) -> Iterator[dict[Key, Any]]:
+    """The same in plain torch, at other addresses: LAPACK's last bits hang on how memory is aligned."""
+    kept = []
+    for shift in range(AGAIN):
+        kept.append(torch.empty(1 + 13 * shift % 101))
+        yield _digest(program.run())
 
 
 def _inputs(sample: SampleInput) -> list[Any]:

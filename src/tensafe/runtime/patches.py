@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
+from tensafe.uncompiled import compiler_knows, make_compiler_look_again
+
 _ABSENT = object()
 Make = Callable[[Any], Any]
 
@@ -43,6 +45,8 @@ class _Layer:
 
 _layers: dict[tuple[int, str], list[_Layer]] = {}
 """The layers on each attribute, innermost first, of all stacks; the layers keep the owners alive."""
+_known_before = [False]
+"""Whether `torch.compile` had looked at torch's functions before the first of all layers."""
 
 
 class Patches:
@@ -73,6 +77,8 @@ class Patches:
             self._lay(owner, name, make, original)
 
     def _lay(self, owner: Any, name: str, make: Make, original: Any) -> None:
+        if not _layers:
+            _known_before[0] = compiler_knows()
         layer = _Layer(owner, name, make, vars(owner).get(name, _ABSENT), original)
         setattr(owner, name, layer.value)
         self._undo.append(layer)
@@ -82,6 +88,8 @@ class Patches:
         """Put everything back, last patch first; what somebody else patched meanwhile on top goes too."""
         while self._undo:
             _take_out(self._undo.pop())
+            if not _layers and not _known_before[0] and compiler_knows():
+                make_compiler_look_again()
 
 
 def _take_out(layer: _Layer) -> None:
