@@ -92,7 +92,7 @@ SUBJECTS = [
     Subject("AdamW state, 576 parameters", adamw_state, 10, 15),
     Subject("module, 576 parameters", module, 5, 15),
     Subject("module and optimizer", training, 0.95, 11),
-    Subject("GPT-2-sized module", gpt2, 1.5, 7),
+    Subject("GPT-2-sized module", gpt2, 1.5, 15),
     Subject("one 512 MB tensor", lambda: torch.randn(128 << 20), 1.5, 7),
     Subject("slice of a 64 MB tensor", sliced, 0.95, 9),
     Subject("config with 5 tensors", lambda: config(True), 0.95, 41),

@@ -6,13 +6,13 @@ from typing import Any, TypeVar
 
 import torch
 
-from tensafe.copies.walking.flat import FLAT, of_flat
 from tensafe.copies.walking.layouts import of_subclass
 from tensafe.copies.walking.modules import of_module
 from tensafe.copies.walking.objects import ATOMS, COPIERS, FAMILIES, copied, same
 from tensafe.copies.walking.paths import STOCK_REFUSAL, place_of
 from tensafe.copies.walking.session import MISSING, OPTIONS, Graph, Session
 from tensafe.copies.walking.tensors import NonLeafError, NonLeafFound, of_first_tensor
+from tensafe.copies.walking.trees import CONTAINERS, of_tree
 from tensafe.errors import TensafeError
 
 T = TypeVar("T")
@@ -45,8 +45,8 @@ def deepcopy(obj: T, memo: dict[Any, Any] | None = None, *, graph: Graph = "rais
     kind = type(obj)
     if kind in ATOMS:
         return obj
-    if kind in FLAT and memo is None and graph == "raise" and not grads:
-        found = of_flat(obj)
+    if kind in CONTAINERS and memo is None and graph == "raise" and not grads:
+        found = of_tree(obj)
         if found is not None:
             return found  # type: ignore[no-any-return]
     s = Session({} if memo is None else memo, DEEP, obj)

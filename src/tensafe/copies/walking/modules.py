@@ -16,6 +16,7 @@ _Module = torch.nn.Module
 _own_getattr = _Module.__getattr__
 _own_getstate = _Module.__dict__.get("__getstate__")
 _own_setstate = _Module.__setstate__
+_set_attribute = object.__setattr__
 _OWN_BOOKS = frozenset(_Module().__dict__)
 _BOOKS = frozenset([dict, OrderedDict, set])
 
@@ -59,7 +60,7 @@ def of_usual_module(x: torch.nn.Module, s: Session) -> Any:
         state[name] = copiers.get(part, unknown)(value, s) if found is MISSING else found
     s.in_module -= 1
     if kind.__setstate__ is _own_setstate and "_backward_pre_hooks" in state:  # the last that it would add
-        y.__dict__.update(state)
+        _set_attribute(y, "__dict__", state)  # as `update` does, without one more dictionary
     else:
         y.__setstate__(state)
     return y
