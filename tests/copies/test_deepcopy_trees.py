@@ -80,7 +80,7 @@ def all_parts(tree: Any) -> list[Any]:
 @given(PLAIN, st.data())
 @settings(max_examples=200)
 def test_what_is_met_twice_stays_one(tree: Any, data: st.DataObject) -> None:
-    """A part of the tree once more, at its end or in the attributes of its first dictionary; or a view of it."""
+    """A part of the tree once more, at its end or in its attributes; or a view of it."""
     part = data.draw(st.sampled_from(all_parts(tree)))
     place = data.draw(st.sampled_from(["item", "attribute", "view", "cycle"]))
     source: Any = OrderedDict(tree)

@@ -22,7 +22,7 @@ from tensafe.copies.walking.objects import ATOMS, COPIERS, copied
 from tensafe.copies.walking.session import Session
 from tensafe.copies.walking.tensors import is_observed
 
-CONTAINERS = frozenset([dict, OrderedDict, list, tuple])
+CONTAINERS: frozenset[Any] = frozenset([dict, OrderedDict, list, tuple])
 _DICTIONARIES = frozenset([dict, OrderedDict])
 _SAME = ATOMS | {torch.dtype, torch.device, torch.layout, torch.Size}
 _PLAIN = CONTAINERS | TENSORS | _SAME
