@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class TensafeError(Exception):
-    """The command cannot do what was asked: exit status 2."""
+    """What was asked cannot be done; a command that meets it says so and ends with exit status 2."""
 
 
 class RecordError(TensafeError):
@@ -13,3 +13,12 @@ class RecordError(TensafeError):
 
 class UnknownRuleError(TensafeError):
     """A rule name or code that the catalogue does not hold."""
+
+
+def one_line(text: str) -> str:
+    """The text with all that could break the line or steer a terminal escaped."""
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")

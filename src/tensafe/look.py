@@ -25,8 +25,35 @@ MOST_COLUMNS = 120
 class Explanation(model.Explanation):
     """Where a tensor's bytes lie, who shares them, and whether they may be written in place.
 
-    Prints as text, renders in notebooks. `may_write`, `reasons`, `aliases`, `regions` answer programs, and
-    `view_as(2, -1)` says whether such a view exists and why not.
+    Prints as text, renders in notebooks; made by `tensafe.explain`.
+
+    Attributes:
+        names: under which it was found, the shortest first; `name` is the first, or "".
+        kind: "tensor", "parameter", "buffer", "gradient", "optimizer state" or "array".
+        type_name: its class: "torch.Tensor", "numpy.ndarray", a subclass's own name.
+        shape: its size in each dimension, in elements.
+        strides: in elements, as `Tensor.stride()` says; None where it is not strided.
+        dtype: without "torch.": "float32".
+        itemsize: bytes of one element.
+        device: "cpu", "cuda:0", "meta".
+        layout: "strided", "sparse_coo", and so on, as torch calls it.
+        source: "torch" or "numpy".
+        regions: the pieces of memory that it is: one of a strided tensor, several of a sparse one.
+        aliases: other live tensors and arrays over the same storages that have a name, the nearest first.
+        unnamed_aliases: those without one.
+        base: what it is a view of, or "".
+        requires_grad: as torch says; False of arrays.
+        is_leaf: as torch says.
+        grad_fn: the node that made it, "MulBackward0", or "".
+        version: how many writes autograd has counted; None of arrays and inference tensors, which count none.
+        is_inference: whether it was made under `torch.inference_mode`.
+        saved_by: nodes of live graphs that keep bytes of its storage for their backward.
+        reasons: why it may not be written in place; empty where `may_write`.
+        cautions: what a write in place does besides, though it is allowed.
+        written: where it was last written, where the running engine has seen it; else None.
+        made: where it was made; `tensafe.explain` does not say it yet.
+        notes: what is special about it: conjugated, quantised.
+        not_seen: where the search for others stopped.
     """
 
     def __repr__(self) -> str:
@@ -58,7 +85,15 @@ class Explanation(model.Explanation):
 class MemoryMap(maps.MemoryMap):
     """Storages with the tensors that lie in them; every total counts a byte once.
 
-    Prints as text, renders in notebooks; `save_html` writes a page that needs no network, `to_json` a record.
+    Prints as text, renders in notebooks; made by `tensafe.memory_map`. Bytes on the meta device count in no
+    total.
+
+    Attributes:
+        title: what was looked at: "model, optimizer".
+        storages: the largest first, with the tensors that lie in each.
+        duplicates: names of tensors of equal content in different memory, with `hash=True`.
+        not_seen: what could not be looked into, and why.
+        facts: of a file: its format and the like; empty for live objects.
     """
 
     def __repr__(self) -> str:
@@ -106,7 +141,9 @@ def explain(x: object) -> Explanation:
 def memory_map(*objects: object, hash: bool = False) -> MemoryMap:
     """The map of all tensors and arrays that these objects hold: modules, optimizers, containers, anything.
 
-    Sizes in bytes. `hash=True` also reads contents, and names tensors of equal content in different memory.
+    Changes nothing and reads no element, but for `hash=True`, which names tensors of equal content in
+    different memory. Objects that hold no tensor give an empty map; what cannot be looked into is in
+    `not_seen`.
     """
     with Quiet():
         frame = caller()

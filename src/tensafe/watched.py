@@ -44,7 +44,13 @@ def watch(x: object, *, on: str = "write", callback: Callback | None = None, nam
 
 
 class Watch:
-    """A watchpoint: `seen` holds the latest writes, `.remove()` ends it."""
+    """A watchpoint: `.remove()`, or the end of a `with`, ends it.
+
+    Attributes:
+        name: what is watched, as the caller's line spells it.
+        seen: the latest writes, each a `WriteSeen`, at most ten thousand.
+        count: how many there were.
+    """
 
     def __init__(self, x: object, name: str, callback: Callback | None) -> None:
         self.name = name
@@ -73,7 +79,7 @@ class Watch:
         self.remove()
 
     def __repr__(self) -> str:
-        return f"<watch on {self.name}: {self.count} writes seen>"
+        return f"<watch on {self.name}: {_writes(self.count)} seen>"
 
     def _written(self, write: WriteSeen) -> None:
         self.count += 1
@@ -99,6 +105,10 @@ def _name_of(x: object) -> str:
         return label
     calls = (node for node in expressions_at(place) if isinstance(node, ast.Call) and node.args)
     return next((ast.unparse(call.args[0]) for call in calls), "the watched memory")
+
+
+def _writes(count: int) -> str:
+    return f"{count or 'no'} write{'' if count == 1 else 's'}"
 
 
 def sentence(write: WriteSeen) -> str:
@@ -129,7 +139,7 @@ class Named:
         self._names.stop()
         for watched in self._watches:
             watched.remove()
-            print(f"tensafe: {watched.name}: {watched.count or 'no'} writes seen", file=sys.stderr)
+            print(f"tensafe: {watched.name}: {_writes(watched.count)} seen", file=sys.stderr)
         for name in self._names.missing:
             why = self._refused.get(name, "no such name was found in the program while torch was at work")
             not_checked(f"--watch {name}", why)

@@ -140,8 +140,13 @@ def test_an_array_that_a_graph_saved() -> None:
 
 def test_a_tensor_over_read_only_memory() -> None:
     data = np.frombuffer(b"12345678", dtype=np.uint8)
-    with pytest.warns(UserWarning, match="not writable"):
-        tensor = torch.from_numpy(data)
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)  # some other test may have made torch say it already
+    try:
+        with pytest.warns(UserWarning, match="not writable"):
+            tensor = torch.from_numpy(data)
+    finally:
+        torch.set_warn_always(before)
     assert [reason.code for reason in explain(tensor).reasons] == ["read-only array behind"]
 
 

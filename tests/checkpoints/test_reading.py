@@ -319,3 +319,11 @@ def test_many_tensors(tmp_path: Path) -> None:
     torch.save({f"layer.{index}": base[index : index + 1] for index in range(20_000)}, tmp_path / "a.pt")
     memory = read(tmp_path / "a.pt").memory()
     assert (memory.tensor_count, memory.dead_nbytes) == (20_000, 0)
+
+
+def test_long_keys_that_begin_alike_are_two_names(tmp_path: Path) -> None:
+    """Beyond what is kept of a key, also beyond what is read of a text, and in a name that is a word."""
+    keys = [start + end for start in ("a" * 250, "a b" * 100, "z" * 5000) for end in ("c", "d")]
+    tree = {key: torch.zeros(2) for key in keys} | {"inner": {key: torch.ones(2) for key in keys}}
+    torch.save(tree, tmp_path / "long.pt")
+    assert len(by_name(read(tmp_path / "long.pt"))) == 2 * len(keys)

@@ -146,3 +146,20 @@ def test_an_old_torch_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch._C, "_set_throw_on_mutable_data_ptr")
     with pytest.raises(FreezeError, match=r"tensafe\.readonly"):
         tensafe.freeze(torch.zeros(1))
+
+
+class Trainer:
+    def __init__(self) -> None:
+        self.epoch = 1
+        self.model = torch.nn.Linear(2, 2)
+
+
+def test_an_object_that_only_holds_tensors_is_refused() -> None:
+    """Nothing of it would be frozen, and its owner would think that all is."""
+    trainer = Trainer()
+    with pytest.raises(
+        FreezeError, match=r"^x is a Trainer that holds a tensor in `model`: freeze x\.model instead$"
+    ):
+        tensafe.freeze(trainer)
+    trainer.model.weight.detach().zero_()
+    assert tensafe.freeze([]) == []

@@ -146,3 +146,11 @@ def test_buffers_that_are_none(given: Any) -> None:
     with pytest.raises(UnpicklingError, match="buffers") as refusal:
         tensafe.loads(data, buffers=given)
     assert "\n" not in str(refusal.value)
+
+
+def test_errors_are_caught_as_those_of_pickle() -> None:
+    """Pools and queues catch `pickle.PicklingError`."""
+    with pytest.raises(pickle.PicklingError):
+        tensafe.dumps(torch.ones(2, requires_grad=True) * 2)
+    with pytest.raises(pickle.UnpicklingError):
+        tensafe.loads(b"not ours")

@@ -357,3 +357,20 @@ def test_a_source_of_random_numbers_without_a_state_is_passed_over() -> None:
     tree[0].add_(1)
     snap.restore()
     assert tree[0].tolist() == [0.0]
+
+
+def test_a_difference_is_told_in_printable_lines_and_texts_keep_their_quotes() -> None:
+    """A key may hold what no terminal encoding knows, or what steers it."""
+    key = "w\udc80\x1b[31m\n"
+    held = {"name": "two words", key: torch.zeros(2), "shape": torch.zeros(2), "gone": 1}
+    snap = tensafe.snapshot(held)
+    held.update({"name": "three\nmore words", "shape": torch.zeros(3), "new\x00": 2})
+    held[key].add_(1)
+    del held["gone"]
+    assert str(snap.diff()).splitlines() == [
+        r'held["w\udc80\x1b[31m\n"]: 2 of 2 elements, by at most 1',
+        r"""held["name"]: 'two words' -> 'three\nmore words'""",
+        'held["shape"]: float32 [2] -> float32 [3]',
+        r'held["new\x00"]: is new',
+        'held["gone"]: is gone',
+    ]

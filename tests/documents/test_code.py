@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from documents.pages import Command, Page, all_pages, read
+from documents.pages import FENCE, ROOT, Command, Page, all_pages, read
 from documents.running import prepared, printed, printed_by, printed_in_ipython
 from tensafe.checking.config import settings_in
 
@@ -105,6 +106,32 @@ def test_the_readmes_have_the_same_code() -> None:
     assert "](README.md)" in korean.text
 
 
+def test_the_readmes_say_the_same() -> None:
+    """Section by section: as many paragraphs, the same names in them, the same links."""
+    english, korean = (sections(ROOT / name) for name in ("README.md", "README.ko.md"))
+    assert len(english) == len(korean) >= 15
+    for ours, theirs in zip(english[1:], korean[1:], strict=True):
+        assert len(paragraphs(theirs)) == len(paragraphs(ours)), theirs
+        assert names_in(theirs) == names_in(ours)
+        assert set(LINKS.findall(theirs)) == set(LINKS.findall(ours))
+
+
+LINKS = re.compile(r"\]\(([^)]+)\)")
+
+
+def sections(path: Path) -> list[str]:
+    """The text under each heading, a mark for each block of code."""
+    return re.split(r"^##+ .*$", FENCE.sub("\n(code)\n", path.read_text(encoding="utf-8")), flags=re.M)
+
+
+def paragraphs(section: str) -> list[str]:
+    return [one for one in re.split(r"\n\s*\n", section) if one.strip()]
+
+
+def names_in(section: str) -> set[str]:
+    return {" ".join(name.split()) for name in re.findall(r"`([^`]+)`", section)}
+
+
 def code_of(block: Any) -> str:
     """The text of a block; comments after code may be in the language of the page."""
     if block.language not in ("console", "python", "toml") or any(one.output for one in block.commands):
@@ -140,3 +167,22 @@ def test_a_block_that_prints_something_else_or_fails_is_seen(tmp_path: Path) -> 
         printed_by(page, tmp_path / "folder")
     one = page._replace(blocks=page.blocks[:1])
     assert printed_by(one, tmp_path / "other") == ["1"]
+
+
+@pytest.mark.parametrize("command", ["check --baseline known.json", "run --copies"])
+def test_everything_at_the_top_of_a_record_and_in_its_summary_is_told(command: str, tmp_path: Path) -> None:
+    page = next(page.text for page in PAGES if page.name == "docs/reference/record.md")
+    folder = prepared(tmp_path, ())
+    if "known.json" in command:
+        printed(Command("tensafe check --baseline known.json --write-baseline examples", ""), folder)
+    line = f"tensafe {command} --format json --output record.json examples/copy_a_batch.py"
+    printed(Command(line, ""), folder)
+    record = json.loads((folder / "record.json").read_text())
+    assert len(record["summary"]) >= 5
+    assert bool(record.get("copies")) is ("--copies" in command)
+    entries = [key for copied in record.get("copies", ()) for key in copied]
+    assert not [
+        key
+        for key in (*record, *record["summary"], *entries)
+        if f"`{key}`" not in page and f'"{key}"' not in page
+    ]

@@ -6,6 +6,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType
 
@@ -15,12 +16,19 @@ import tensafe
 from documents.built import Site
 from documents.pages import ROOT, Page, all_pages
 from report.html.opened import Opened
+from tensafe.aliases.model import Alias, LinePlace, Reason, Region, SavedBy
+from tensafe.aliases.overlap import Side
 from tensafe.checking.config import _READERS
 from tensafe.cli._pages import options_of, parser_of
 from tensafe.cli.commands import COMMANDS
 from tensafe.cli.run import split
+from tensafe.copies.plan import CopyPlan
+from tensafe.look import Explanation, MemoryMap
+from tensafe.memory.extent import Extent
+from tensafe.memory.map import NamedTensor, Storage
 from tensafe.rules._loader import catalogue
 from tensafe.rules._pages import index, markdown
+from tensafe.runtime.watchpoints.region import WriteSeen
 from tensafe.tour import STOPS
 
 PAGES = all_pages()
@@ -61,6 +69,22 @@ def test_a_page_opens_from_a_file(site: Site, opened: Opened, page: str) -> None
     assert "file" in asked
     assert not asked & {"http", "https", "ws", "wss"}
     assert not opened.complaints()
+
+
+def test_a_command_is_copied_without_its_prompt_and_what_it_prints(site: Site, opened: Opened) -> None:
+    opened.driver.get((site.folder / "index.html").as_uri())
+    mark = "data-md-copying"  # set by the theme while its button copies `innerText`
+    assert mark in "".join(path.read_text() for path in site.folder.rglob("bundle*.js"))
+    copied = opened.run(
+        "return [...document.querySelectorAll('.language-console code')].map((code) => {"
+        "code.setAttribute(arguments[0], ''); return code.innerText.trim(); })",
+        mark,
+    )
+    assert [text.partition("  ")[0] for text in copied] == [
+        'pip install "tensafe[torch]"',
+        "tensafe run examples/train_residual.py 2>&1 | head -15",
+        "tensafe check examples/masked_targets.py 2>&1",
+    ]
 
 
 def test_the_search_works_from_a_file(site: Site, opened: Opened) -> None:
@@ -124,6 +148,45 @@ def methods() -> Iterator[str]:
                 yield from (f"tensafe.{name}.{key}" for key in own if not key.startswith("_"))
 
 
+GIVEN = {
+    "looking": (
+        Explanation,
+        Region,
+        Alias,
+        SavedBy,
+        Reason,
+        LinePlace,
+        tensafe.Overlap,
+        Side,
+        tensafe.Undecided,
+        MemoryMap,
+        Storage,
+        NamedTensor,
+        Extent,
+    ),
+    "copies": (CopyPlan,),
+    "watching": (WriteSeen,),
+}
+"""What public functions give, and what is found in it."""
+
+
+@pytest.mark.parametrize("page", GIVEN)
+def test_every_field_and_property_of_what_is_given_is_told(site: Site, page: str) -> None:
+    name = f"reference/api/{page}.html"
+    for given in GIVEN[page]:
+        anchor = f"{given.__module__}.{given.__name__}"
+        section = site.text(name).split(f'id="{PUBLIC.get(given, anchor)}"')[1].split("<h3")[0]
+        fields = [*getattr(given, "__dataclass_fields__", getattr(given, "_fields", ()))]
+        bases = [base for base in given.__mro__ if base.__module__.startswith("tensafe.")]
+        properties = [key for base in bases for key, value in vars(base).items() if isinstance(value, TOLD)]
+        for told in (*fields, *properties):
+            assert told.startswith("_") or f"<code>{told}</code>" in section or f".{told}" in section, told
+
+
+TOLD = (property, cached_property)
+PUBLIC = {tensafe.Overlap: "tensafe.Overlap", tensafe.Undecided: "tensafe.Undecided"}
+
+
 def errors_of_the_package() -> Iterator[str]:
     """The full name of each class that is a `TensafeError` by its bases, but for those inside commands."""
     for path in (ROOT / "src" / "tensafe").rglob("*.py"):
@@ -171,3 +234,49 @@ def test_the_options_that_a_page_names_exist(page: Page) -> None:
         options = split(words[2:])[0] if words[1] == "run" and len(words) > 3 else words[2:]
         known = {name for action in parser_of(words[1])._actions for name in action.option_strings}
         assert {word.partition("=")[0] for word in options if word.startswith("--")} <= known, line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_record_is_written_as_one(page: Page) -> None:
+    """What `tensafe report` is to read needs `--format json`: a name alone decides nothing."""
+    for line in re.findall(r"tensafe (?:run|check)\b[^`\n#]*--output \S+\.json\b[^`\n#]*", page.text):
+        assert "--format json" in line
+
+
+def test_every_variable_of_the_environment_is_told() -> None:
+    page = next(page.text for page in PAGES if page.name == "docs/reference/configuration.md")
+    sources = "".join(path.read_text() for path in (ROOT / "src" / "tensafe").rglob("*.py"))
+    read = set(re.findall(r'os\.environ(?:\.get\(|\[)"(\w+)"', sources))
+    assert len(read) >= 5
+    assert {name for name in read if f"`{name}`" not in page} == set()
+
+
+def test_how_it_works_is_short_and_names_what_is_there() -> None:
+    text = next(page.text for page in PAGES if page.name == "HOW_IT_WORKS.md")
+    assert len(text.splitlines()) < 150
+    source = ROOT / "src" / "tensafe"
+    rooms = {
+        path.stem if path.is_dir() else path.name for path in source.iterdir() if path.name[0] not in "_p"
+    }
+    assert rooms | {"pytest_plugin.py"} <= set(re.findall(r"\*\*([\w.]+)\*\*", text))
+    files = {
+        path.relative_to(ROOT).as_posix() for path in (*source.rglob("*.*"), *(ROOT / "tests").glob("*.py"))
+    }
+    named = re.findall(r"`([\w/]+\.(?:py|json))`", text)
+    assert len(named) > 25
+    assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in files)] == []
+
+
+def test_what_a_run_costs_is_the_same_wherever_it_is_told() -> None:
+    told = {page.name: table for page in PAGES if (table := costs(page.text))}
+    assert len(told) >= 4
+    assert len({len(table) for table in told.values()}) == 1
+    for name, table in told.items():
+        assert table == told["README.md"], name
+
+
+def costs(text: str) -> list[tuple[str, str]]:
+    """The last two columns of the table of training steps: under `tensafe run`, under anomaly mode."""
+    table = text.partition("`tensafe run` | anomaly mode |\n")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()[1:]]
+    return [(row[-2], row[-1]) for row in rows]

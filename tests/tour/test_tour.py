@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
 import torch
 
 from tensafe.cli.commands import carry_out
+from tensafe.report.tour_text import WIDTH, wrapped
 from tensafe.rules._loader import catalogue
 from tensafe.tour import STOPS
 from tensafe.tour.korean import TEXTS
+from tensafe.tour.languages import WORDS
 from tensafe.tour.stop import Stop
 from tensafe.tour.walking import take
 
@@ -92,6 +95,39 @@ def test_korean(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().out
     assert "맞는 말입니다" in told
     assert "16바이트 중 4~12" in told
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_no_line_is_wider_than_its_room(language: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert carry_out(["tour", "--lang", language]) == 0
+    told = capsys.readouterr().out.splitlines()
+    code = {line for stop in STOPS for line in f"{stop.code}{stop.call}".splitlines()}
+    wide = [line for line in told if columns(line) > WIDTH and line[4:].partition("  #> ")[0] not in code]
+    assert [line for line in wide if "/22  " not in line and "[" not in line] == []
+
+
+def columns(line: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in line)
+
+
+def test_every_word_around_a_stop_is_in_korean(capsys: pytest.CaptureFixture[str]) -> None:
+    assert carry_out(["tour", "--only", "leaf-in-place,augmentation", "--lang", "ko"]) == 0
+    told = capsys.readouterr().out
+    lines = {line.strip() for line in told.splitlines()}
+    for words in vars(WORDS["en"]).values():
+        filled = words.format("ExpBackward0", 0, 12)
+        assert filled not in (told if " " in filled else lines)
+    assert "그래프 안, ExpBackward0가 만듦" in told
+    assert "학습되는 leaf" in told
+    assert "그래프 밖" in told
+
+
+def test_a_line_that_goes_on_keeps_its_indentation() -> None:
+    assert wrapped("  keeps all 24 bytes alive", 14) == ["  keeps all 24", "  bytes alive"]
+    assert wrapped("  a  b   c", 20) == ["  a  b   c"]
+    assert wrapped("  " + "x" * 10, 6) == ["  xxxx", "  xxxx", "  xx"]
+    assert wrapped("가나다 라마바", 8) == ["가나다", "라마바"]
+    assert wrapped("", 8) == [""]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,18 @@ Effect = Literal["raises", "silently wrong", "raises in backward", "raises later
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """One strided piece of memory: a strided tensor has one, a sparse one `indices` and `values`."""
+    """One strided piece of memory: a strided tensor has one, a sparse one `indices` and `values`.
+
+    Attributes:
+        name: "values" of a sparse tensor, "" of a strided one.
+        extent: where it lies, in bytes from the start of its storage.
+        viewed_nbytes: bytes that it reaches, each counted once; at most so many where not `is_exact`.
+        storage: what to call the storage: "the storage of `table`".
+        storage_nbytes: bytes of the whole storage.
+        device: "cpu", "cuda:0", "meta".
+        notes: "copy-on-write", "pinned", "shared memory", "memory-mapped: …", "frozen".
+        is_exact: whether its bytes could be counted.
+    """
 
     name: str  # "" for a strided tensor
     extent: Extent  # in bytes, from the start of the storage
@@ -49,7 +60,18 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Another live tensor or array over the same storage, with every name under which it was found."""
+    """Another live tensor or array over the same storage, with every name under which it was found.
+
+    Attributes:
+        names: empty where it is alive without a name that was looked at.
+        kind: "parameter", "buffer", "gradient", "optimizer state", "array" or "tensor".
+        relation: how its bytes lie to those of the explained tensor, in words.
+        shape: in elements.
+        dtype: "float32", without "torch.".
+        extent: where it lies, in bytes from the start of the storage.
+        region: which piece of the explained tensor it meets; "" of a strided one.
+        is_base: whether the explained tensor is a view of it.
+    """
 
     names: tuple[str, ...]  # empty: alive, but without a name that was looked at
     kind: str  # "parameter", "buffer", "gradient", "optimizer state", "array", "tensor"
@@ -62,12 +84,21 @@ class Alias:
 
     @property
     def name(self) -> str:
+        """The shortest name, or ""."""
         return self.names[0] if self.names else ""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedBy:
-    """A node of a live graph that keeps bytes of this storage for its backward."""
+    """A node of a live graph that keeps bytes of this storage for its backward.
+
+    Attributes:
+        node: "MulBackward0".
+        argument: the name of the saved tensor in the node: "self".
+        path: from a tensor that is alive to the node: ("loss", "MeanBackward0", "MulBackward0").
+        relation: how the saved bytes lie to those of the explained tensor.
+        counted: whether autograd would count a write through the explained tensor; None where nobody can say.
+    """
 
     node: str  # "MulBackward0"
     argument: str  # "self": the name of the saved tensor in the node
@@ -78,7 +109,15 @@ class SavedBy:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why not to write in place, or what to know when doing it; `instead` says what to do."""
+    """Why not to write in place, or what to know when doing it; as text, both sentences.
+
+    Attributes:
+        code: a stable word for programs: "leaf", "saved for backward".
+        effect: what the write leads to: "raises", "silently wrong", "raises in backward", "raises later", or
+            "note" where it is allowed.
+        says: the reason.
+        instead: what to do; may be "".
+    """
 
     code: str  # "leaf", "view of leaf", "saved for backward", …: stable, for programs
     effect: Effect
@@ -91,7 +130,13 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:
-    """A line of the program and the operation that ran there."""
+    """A line of the program and the operation that ran there.
+
+    Attributes:
+        op: "Tensor.add_".
+        path: of the file.
+        line: counted from 1.
+    """
 
     op: str
     path: str
@@ -134,6 +179,7 @@ class Explanation:
 
     @property
     def name(self) -> str:
+        """The shortest name, or ""."""
         return self.names[0] if self.names else ""
 
     @property
@@ -158,6 +204,7 @@ class Explanation:
 
     @property
     def viewed_nbytes(self) -> int:
+        """Bytes of its storages that it reaches, each counted once."""
         return sum(region.viewed_nbytes for region in self.regions)
 
     @property
@@ -167,6 +214,7 @@ class Explanation:
 
     @property
     def is_contiguous(self) -> bool:
+        """Whether it is contiguous in torch's usual order of dimensions."""
         return self.strides is not None and self.memory_format == "contiguous"
 
     @property

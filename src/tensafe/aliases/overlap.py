@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 
 class Side(NamedTuple):
-    """One of two tensors that share a byte: where it lies in the storage, and its element with that byte."""
+    """One of two tensors that share a byte: where it lies in the storage, and its element with that byte.
+
+    Attributes:
+        extent: where the tensor lies, in bytes from the start of the storage.
+        element: its index in the tensor, or in the part of it.
+        part: "values" of a sparse tensor, "_local_tensor" of a DTensor; "" for the tensor itself.
+    """
 
     extent: Extent  # in bytes, from the start of the storage
     element: tuple[int, ...]  # its index in the tensor, or in the part of it
@@ -31,8 +37,17 @@ class Side(NamedTuple):
 class Overlap(NamedTuple):
     """Two tensors reach a common byte: `byte` of a storage is in `a.element` and in `b.element`.
 
-    Byte numbers count from the start of the storage, or of the array's buffer. `note` says what is special
-    about the memory ("meta: no memory behind it", "copy-on-write").
+    Byte numbers count from the start of the storage, or of the array's buffer.
+
+    Attributes:
+        first: where the first tensor lies, in units of `unit` bytes; `a.extent` has it in bytes.
+        second: the second one, likewise.
+        unit: bytes of a unit.
+        storage_nbytes: bytes of the storage that both lie in.
+        device: where that is.
+        note: what is special about the memory: "meta: no memory behind it", "copy-on-write"; or "".
+        parts: which parts of a sparse tensor or a subclass meet; "" for the tensor itself.
+        shared: the byte and the elements, once somebody has asked for them.
     """
 
     first: Extent  # of the first tensor, in units of so many bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensafe.errors import TensafeError
+from tensafe.errors import TensafeError, one_line
 
 LONGEST = 600
 
@@ -14,11 +14,7 @@ class CheckpointError(TensafeError):
     """
 
     def __init__(self, message: str) -> None:
-        text = message if message.isprintable() else "".join(map(_visible, message))
+        text = one_line(message)
         super().__init__(
             text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
         )
-
-
-def _visible(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")

@@ -60,7 +60,7 @@ def _files(checkpoint: Checkpoint) -> list[Path]:
 
 def _parser() -> Parser:
     parser = Parser("inspect", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("path", metavar="FILE|DIR")
+    parser.add_argument("path", metavar="FILE|DIR", help="a checkpoint, or a folder of them")
     parser.add_argument(
         "--compact", metavar="OUT", help="write an equivalent file without dead bytes, aliases kept"
     )

@@ -92,7 +92,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("name", metavar="NAME", nargs="?", help="the operation; without it, all are listed")
     for name, what in LISTS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", action="store_true", help=f"list {what}")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="how to tell it (default: text)"
+    )
     parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
     return parser
 

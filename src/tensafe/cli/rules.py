@@ -16,7 +16,9 @@ def carry_out(argv: Sequence[str]) -> int:
     from tensafe.rules._loader import Rule, catalogue
 
     parser = Parser("rules", description="List all rules: code, name, severity, what each reports.")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="how to tell it (default: text)"
+    )
     chosen = parser.parse_args(argv)
     rules = catalogue()
     if chosen.format == "json":

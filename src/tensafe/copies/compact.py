@@ -30,6 +30,7 @@ def compact(x_or_tree: T, *, graph: Graph = "raise", grads: bool = False) -> T:
 
     Raises:
         NonLeafError: a `RuntimeError` that names the tensor's place.
+        TensafeError: `graph` is none of the three words.
     """
     checked_graph(graph, ("raise", "cut", "keep"))
     return _carried_out(x_or_tree, of_first_compact, graph, grads)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from tensafe.copies.leaves import leaves
+from tensafe.copies.leaves import children, leaves, smuggled
 from tensafe.errors import TensafeError
 from tensafe.memory.from_numpy import is_array
 from tensafe.memory.from_torch import NoStorageError, parts_of
@@ -23,8 +23,10 @@ def freeze(x: T) -> T:
     """Make the memory of every tensor and array in `x` refuse writes, and return `x` itself.
 
     `x` is a tensor, an array, a module, an optimizer, or a tree of them (dictionaries, lists, tuples, sets,
-    dataclasses). From now on every write into a frozen storage raises `RuntimeError` at the writing line,
-    and nothing is written: in-place methods, `out=`, `x[...] =`, foreach and fused optimizers, `.data`,
+    dataclasses). What is none of these is left as it is inside a tree, with the tensors in it: freeze those.
+
+    From now on every write into a frozen storage raises `RuntimeError` at the writing line, and nothing is
+    written: in-place methods, `out=`, `x[...] =`, foreach and fused optimizers, `.data`,
     views taken before and after, the storage itself. Reads cost nothing and give ordinary tensors; gradients
     flow. PyTorch's own words are *Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor)*.
 
@@ -40,9 +42,10 @@ def freeze(x: T) -> T:
     before keeps its own flag and still writes, as NumPy has no way to find it. Whoever owns the array can
     set the flag again.
 
-    Raises `FreezeError`, and freezes nothing, where a tensor keeps its memory to itself (MKL-DNN) or this
-    torch has no read-only storages.
+    Raises `FreezeError`, and freezes nothing, where a tensor keeps its memory to itself (MKL-DNN), where `x`
+    is another object that holds tensors, or where this torch has no read-only storages.
     """
+    _refuse_holder(x)
     storages: dict[int, torch.UntypedStorage] = {}
     arrays: list[Any] = []
     for path, leaf in leaves(x, "x"):
@@ -57,6 +60,16 @@ def freeze(x: T) -> T:
     for array in arrays:
         _freeze_array(array)
     return x
+
+
+def _refuse_holder(x: object) -> None:
+    """Nothing of an object that is no container would be frozen: its owner must not think that all is."""
+    if isinstance(x, torch.Tensor) or is_array(x) or next(children(x), None) is not None:
+        return
+    name = smuggled(x)
+    if name is not None:
+        kind = type(x).__name__
+        raise FreezeError(f"x is a {kind} that holds a tensor in `{name}`: freeze x.{name} instead")
 
 
 def freeze_storage(storage: torch.UntypedStorage) -> None:

@@ -62,6 +62,16 @@ def held_by(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
             yield key, value
 
 
+def smuggled(one: Any) -> str | None:
+    """The attribute in which an object that nobody knows how to enter holds a tensor or a module."""
+    if isinstance(one, type):
+        return None
+    for name, value in getattr(one, "__dict__", {}).items():
+        if isinstance(value, (torch.Tensor, torch.nn.Module)) or is_array(value):
+            return str(name)
+    return None
+
+
 def spelled(key: Any) -> str:
     """A key as it is written in an index: `["weight"]`, `[3]`."""
     return f'["{key}"]' if isinstance(key, str) and '"' not in key else f"[{key!r}]"

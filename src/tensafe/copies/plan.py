@@ -42,7 +42,14 @@ class StorageCopy:
 
 @dataclass(frozen=True, repr=False)
 class CopyPlan:
-    """Storages in the order in which they are met, and the tensors that are copied by a method of theirs."""
+    """Storages in the order in which they are met, and the tensors that are copied by a method of theirs.
+
+    Prints as a list; made by `tensafe.plan`.
+
+    Attributes:
+        storages: each once, with its `nbytes`, `copied_nbytes`, `device` and `views`.
+        others: sparse, quantised and nested tensors, and subclasses.
+    """
 
     storages: tuple[StorageCopy, ...]
     others: tuple[View, ...]  # sparse, quantised, nested, subclasses: their extents are those of their parts
@@ -55,6 +62,7 @@ class CopyPlan:
 
     @property
     def view_count(self) -> int:
+        """How many tensors there are."""
         return len(self.others) + sum(len(one.views) for one in self.storages)
 
     def __repr__(self) -> str:

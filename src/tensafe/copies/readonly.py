@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from tensafe.copies.leaves import children, spelled
+from tensafe.copies.leaves import children, smuggled, spelled
 from tensafe.copies.readonly_tensor import ReadOnlyError, ReadOnlyTensor, wrapped
 from tensafe.memory.from_numpy import is_array
 
@@ -134,9 +134,9 @@ _REBUILT: list[tuple[tuple[type, ...], _Rebuild]] = [
 
 def _refuse_holders(one: Any, path: str) -> None:
     """An object that we do not know how to rebuild must not smuggle a writable tensor through."""
-    for name, value in getattr(one, "__dict__", {}).items() if not isinstance(one, type) else ():
-        if isinstance(value, (torch.Tensor, torch.nn.Module)) or is_array(value):
-            raise ReadOnlyError(
-                f"{path} is a {type(one).__name__} that holds a tensor in `{name}`: "
-                f"make {path}.{name} read-only instead"
-            )
+    name = smuggled(one)
+    if name is not None:
+        raise ReadOnlyError(
+            f"{path} is a {type(one).__name__} that holds a tensor in `{name}`: "
+            f"make {path}.{name} read-only instead"
+        )

@@ -11,6 +11,12 @@ class Extent(NamedTuple):
 
     All in bytes, counted from the start of the storage. Strides may be zero or negative. (A tuple, as
     thousands of pairs are compared.)
+
+    Attributes:
+        offset: byte of the element at index 0, …, 0.
+        shape: sizes, in elements.
+        strides: steps, in bytes.
+        itemsize: bytes of one element.
     """
 
     offset: int  # of the element at index 0, ..., 0
@@ -20,6 +26,7 @@ class Extent(NamedTuple):
 
     @property
     def numel(self) -> int:
+        """How many elements there are."""
         return math.prod(self.shape)
 
     @property

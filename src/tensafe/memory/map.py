@@ -12,7 +12,17 @@ from tensafe.memory.extent import Extent
 
 @dataclass(frozen=True)
 class NamedTensor:
-    """A tensor (or one part of a sparse one) with every name that reaches it, the shortest first."""
+    """A tensor (or one part of a sparse one) with every name that reaches it, the shortest first.
+
+    Attributes:
+        names: "model.fc.weight", "optimizer.state[model.fc.weight].exp_avg"; more than one where it is tied.
+        shape: of the tensor, in elements.
+        strides: in elements, as `Tensor.stride()` says.
+        dtype: "float32", without "torch.".
+        extent: where it lies, in bytes from the start of its storage.
+        kind: "parameter", "buffer", "gradient", "optimizer state", "array" or "tensor".
+        notes: "requires grad", "conjugated", "sparse: values" and the like.
+    """
 
     names: tuple[str, ...]  # "model.fc.weight", "optimizer.state[model.fc.weight].exp_avg", "batch['x'][0]"
     shape: tuple[int, ...]  # of the tensor, in elements
@@ -24,16 +34,26 @@ class NamedTensor:
 
     @property
     def name(self) -> str:
+        """The shortest name."""
         return self.names[0]
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the elements, as if each had its own."""
         return self.extent.nbytes
 
 
 @dataclass(frozen=True)
 class Storage:
-    """One allocation, or one storage record of a file, and the tensors that look into it."""
+    """One allocation, or one storage record of a file, and the tensors that look into it.
+
+    Attributes:
+        label: "storage 3"; in a file the key of its record, "data/3".
+        nbytes: bytes that it takes.
+        device: "cpu", "cuda:0", "meta".
+        tensors: what lies in it, by offset, then by size.
+        notes: "shared memory", "pinned", "copy-on-write", "memory-mapped: …".
+    """
 
     label: str  # "storage 3"; in a file the key of its record, "data/3"
     nbytes: int
@@ -48,6 +68,7 @@ class Storage:
 
     @property
     def used_nbytes(self) -> int:
+        """Bytes that at least one tensor reaches."""
         return min(self.covered.nbytes, self.nbytes)
 
     @property
@@ -84,22 +105,27 @@ class MemoryMap:
 
     @cached_property
     def logical_nbytes(self) -> int:
+        """What the tensors would take, each stored alone."""
         return sum(storage.logical_nbytes for storage in self._allocated)
 
     @cached_property
     def stored_nbytes(self) -> int:
+        """What all storages take, each counted once."""
         return sum(storage.nbytes for storage in self._allocated)
 
     @cached_property
     def dead_nbytes(self) -> int:
+        """Bytes that stay allocated and that no tensor reaches."""
         return sum(storage.dead_nbytes for storage in self._allocated)
 
     @cached_property
     def shared_nbytes(self) -> int:
+        """Bytes that two or more tensors reach."""
         return sum(storage.shared_nbytes for storage in self._allocated)
 
     @cached_property
     def tensor_count(self) -> int:
+        """How many tensors there are, a tied one once."""
         return sum(len(storage.tensors) for storage in self.storages)
 
     @property

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Iterator, Sequence
 
 from tensafe.report.bar import BLOCKS, Blocks, bar
+from tensafe.report.characters import cells
 from tensafe.report.style import Line
 from tensafe.tour.languages import Words
-from tensafe.tour.pictures import MemoryRow
+from tensafe.tour.pictures import GraphRow, MemoryRow
 from tensafe.tour.stop import Stop
 from tensafe.tour.walking import Shown, Taken
 
@@ -34,20 +35,46 @@ def render(taken: Taken, number: str, words: Words, blocks: Blocks = BLOCKS) -> 
         yield ((f"  {words.graph}", "strong"),)
         width = max(len(row.name) for row in taken.graph)
         for row in taken.graph:
-            yield ((f"    {row.name:{width}}  {row.stands}", ""),)
+            yield ((f"    {row.name:{width}}  {stands(row, words)}", ""),)
     yield ()
     yield from _paragraph(f"{words.happens}: {stop.happens}")
     yield ()
     yield ((f"  {words.ours}", "strong"),)
     yield from _program(taken.call, words)
     if stop.rules:
-        yield ((f"  {words.rules} ", ""), (", ".join(stop.rules), "notice"))
+        before, after = words.rules.split("{}")
+        yield ((f"  {before}", ""), (", ".join(stop.rules), "notice"), (after, ""))
     yield ()
 
 
 def _paragraph(text: str) -> Iterator[Line]:
-    for line in textwrap.wrap(text, WIDTH - 2):
+    for line in wrapped(text, WIDTH - 2):
         yield ((f"  {line}", ""),)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most so many terminal columns; what goes on keeps the indentation of its beginning."""
+    indent = text[: len(text) - len(text.lstrip(" "))][: width // 2]
+    lines = [""]
+    for piece in re.findall(r"\s*\S+", text):
+        if lines[-1] and cells(lines[-1] + piece) > width:
+            lines.append(indent + piece.lstrip())
+        else:
+            lines[-1] += piece
+        while cells(lines[-1]) > width:
+            kept = _fitting(lines[-1], width)
+            lines[-1:] = [lines[-1][:kept], indent + lines[-1][kept:]]
+    return lines
+
+
+def _fitting(text: str, width: int) -> int:
+    """How many characters fit, one at least."""
+    room = width
+    for at, character in enumerate(text):
+        room -= cells(character)
+        if room < 0:
+            return max(1, at)
+    return len(text)
 
 
 def _program(shown: Sequence[Shown], words: Words) -> Iterator[Line]:
@@ -63,8 +90,7 @@ def _program(shown: Sequence[Shown], words: Words) -> Iterator[Line]:
 def _gave(shown: Shown, words: Words) -> Iterator[Line]:
     gave = (shown.gave or "").splitlines()
     for line in [*gave[:MOST_LINES], *(["..."] if len(gave) > MOST_LINES else [])]:
-        pieces = textwrap.wrap(line, WIDTH - 6, replace_whitespace=False, drop_whitespace=False) or [""]
-        for piece in pieces:
+        for piece in wrapped(line, WIDTH - 6):
             yield ((f"      {piece}", "secondary"),)
     if not shown.holds:
         yield ((f"      {words.differs}{shown.claimed}", "warning"),)
@@ -89,6 +115,13 @@ def reach(row: MemoryRow, words: Words) -> str:
     """Which bytes of its storage a tensor reaches, in words."""
     extent = row.extent
     return words.reach.format(f"{extent.start:,}", f"{extent.stop:,}", f"{row.storage_nbytes:,}")
+
+
+def stands(row: GraphRow, words: Words) -> str:
+    """Where a tensor stands in the graph, in words."""
+    if row.maker:
+        return words.made.format(row.maker)
+    return words.leaf if row.requires_grad else words.no_graph
 
 
 def listing(stops: Sequence[Stop]) -> Iterator[Line]:

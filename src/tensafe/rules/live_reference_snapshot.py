@@ -108,12 +108,12 @@ def find(call: Call, history: History) -> Iterator[Finding]:
     if not kept or not kept.site or not write:
         return
     because = []
-    if write.site:
-        because.append(Because(write.site, f"overwritten here by `{write.op}`", when="after"))
     for moment in reference.trail:
         if moment.site and moment.kind in _WAY:
-            before: When = "before" if moment.kind is Kind.VIEWED else ""
-            because.append(Because(moment.site, _WAY[moment.kind], when=before))
+            when: When = "before" if moment.kind is Kind.VIEWED else "after"
+            because.append(Because(moment.site, _WAY[moment.kind], when=when))
+    if write.site:
+        because.append(Because(write.site, f"overwritten here by `{write.op}`", when="after"))
     if call.site and (write.site is None or call.site != write.site):
         because.append(Because(call.site, _USED[call.kind], when="after"))
     yield Finding(

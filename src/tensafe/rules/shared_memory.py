@@ -98,16 +98,14 @@ _LABELS = {
     "resent": "overwritten after it was sent",
     "slice": "shares more than the slice",
 }
-_ROLES = {
-    "received": "received from a worker here",
-    "again": "iterated again here",
-    "workers": "workers get a copy of the dataset here",
-    "sent": "sent here, and again",
-    Kind.MADE: "made here",
-    Kind.COPIED: "read in the workers here",
+_ROLES: dict[str | Kind, tuple[str, When]] = {
+    "received": ("received from a worker here", "before"),
+    "again": ("iterated again here", "after"),
+    "workers": ("workers get a copy of the dataset here", "before"),
+    "sent": ("sent here, and again", "before"),
+    Kind.MADE: ("made here", "before"),
+    Kind.COPIED: ("read in the workers here", "after"),
 }
-
-_WHEN: dict[str, When] = {"received": "before", "sent": "before", "again": "after"}
 
 
 def _label(call: Call, label: str) -> str:
@@ -125,8 +123,9 @@ def find(call: Call, history: History) -> Iterator[Finding]:
         at=call.site,
         label=_LABELS[call.note],
         because=tuple(
-            Because(moment.site, _ROLES[moment.note or moment.kind], when=_WHEN.get(moment.note, ""))
+            Because(moment.site, role, when=when)
             for moment in shared.trail
             if moment.site is not None and moment.site != call.site
+            for role, when in [_ROLES[moment.note or moment.kind]]
         ),
     )

@@ -34,7 +34,7 @@ def _section(stop: Stop, words: Words) -> str:
         f"{words.happens}: {stop.happens}",
         f"{words.ours}:",
         _code(stop.call),
-        f"{words.rules}: {rules}" if rules else "",
+        words.rules.format(rules) if rules else "",
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -61,7 +61,8 @@ frozen.view(2, 2).add_(1)  #> RuntimeError: ...
     Stop(
         name="copy-a-model",
         title="Copying a model by its class and state_dict()",
-        says="new = type(model)(); new.load_state_dict(model.state_dict())",
+        says="Make a new one and load the weights: new = type(model)(), "
+        "new.load_state_dict(model.state_dict()).",
         holds=False,
         code="""
 import torch
@@ -175,15 +176,19 @@ class Heavy:
 heavy = Heavy(torch.ones(3))
 heavy.tag = "trained"
 copy.deepcopy(heavy).tag  #> 'new'
+copied, weights = copy.deepcopy([heavy, heavy.weights])
+copied.weights is weights  #> False
 """,
-        happens="A method that calls the constructor forgets what was changed after it, and one that does "
-        "not enter itself in the memo loses every tie.",
+        happens="A method that calls the constructor forgets what was changed after it, and one that clones "
+        "a member, past the memo, makes two tensors of one that others hold, too.",
         call="""
 class Plain:
     pass
 plain = Plain()
 plain.weights, plain.tag = torch.ones(3), "trained"
 tensafe.deepcopy(plain).tag  #> 'trained'
+copied, weights = tensafe.deepcopy([plain, plain.weights])
+copied.weights is weights  #> True
 tensafe.deepcopy(heavy).tag  #> 'new'
 """,
     ),

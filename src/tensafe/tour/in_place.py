@@ -7,7 +7,7 @@ from tensafe.tour.stop import Stop
 STOPS = (
     Stop(
         name="what-writes-in-place",
-        title="In-place operations, zero_grad() and step() write the same object",
+        title="In-place operations, zero_grad() and step(): which of them write the same object",
         says="Methods that end in _ and optimizer steps change the tensor itself.",
         holds=True,
         code="""
@@ -16,14 +16,19 @@ import tensafe
 p, q = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2))
 (p * p + q * q).sum().backward()
 address = p.data_ptr()
-torch.optim.SGD([p], lr=0.25).step()
+sgd = torch.optim.SGD([p], lr=0.25)
+sgd.step()
 torch.optim.SGD([q], lr=0.25, fused=True).step()
 p, q  #> (Parameter containing:...
 p.data_ptr() == address  #> True
 p._version, q._version  #> (1, 0)
+grad = p.grad
+sgd.zero_grad()
+p.grad is None, grad  #> (True, tensor([2., 2.]))
 """,
         happens="The fused step wrote past the version counter by which autograd notices writes: a backward "
-        "that still needs q would use the new values and say nothing.",
+        "that still needs q would use the new values and say nothing. zero_grad() writes nothing: it lets go "
+        "of the gradient, and fills it with zeros only where it is told set_to_none=False.",
         call="""
 seen = []
 with tensafe.watch(p, callback=seen.append):

@@ -21,9 +21,12 @@ class Words:
     graph: str
     happens: str
     ours: str
-    rules: str
+    rules: str  # names of rules
     differs: str
     reach: str  # first byte, one past the last, bytes of the storage
+    made: str  # the node that made a tensor
+    leaf: str
+    no_graph: str
 
 
 WORDS = {
@@ -36,9 +39,12 @@ WORDS = {
         graph="graph",
         happens="What happens",
         ours="With tensafe",
-        rules="Found by",
+        rules="Found by {}",
         differs="here it differs; expected: ",
         reach="bytes {} to {} of {}",
+        made="in the graph, by {}",
+        leaf="a leaf that is trained",
+        no_graph="in no graph",
     ),
     "ko": Words(
         title="둘러보기",
@@ -48,10 +54,13 @@ WORDS = {
         memory="메모리",
         graph="그래프",
         happens="실제로 일어나는 일",
-        ours="tensafe로는",
-        rules="찾아내는 규칙",
+        ours="tensafe를 쓰면",
+        rules="{} 규칙이 찾아냅니다",
         differs="이 환경에서는 다릅니다. 예상한 값: ",
         reach="{2}바이트 중 {0}~{1}",
+        made="그래프 안, {}가 만듦",
+        leaf="학습되는 leaf",
+        no_graph="그래프 밖",
     ),
 }
 

@@ -26,7 +26,8 @@ class GraphRow:
     """Where one tensor stands in the graph."""
 
     name: str
-    stands: str
+    maker: str  # the node that made it, "" where there is none
+    requires_grad: bool
 
 
 def memory_of(shown: Mapping[str, Any]) -> Iterator[MemoryRow]:
@@ -53,10 +54,5 @@ def graph_of(shown: Mapping[str, Any]) -> Iterator[GraphRow]:
     tensors = {name: value for name, value in shown.items() if not is_array(value)}
     if any(value.requires_grad for value in tensors.values()):
         for name, value in tensors.items():
-            yield GraphRow(name, _stands(value))
-
-
-def _stands(tensor: Any) -> str:
-    if tensor.grad_fn is not None:
-        return f"in the graph, by {tensor.grad_fn.name()}"
-    return "a leaf that is trained" if tensor.requires_grad else "in no graph"
+            maker = value.grad_fn.name() if value.grad_fn is not None else ""
+            yield GraphRow(name, maker, value.requires_grad)

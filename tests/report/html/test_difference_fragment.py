@@ -44,7 +44,12 @@ def test_the_figures_are_those_of_the_difference() -> None:
     assert diff.tensors
     shown = rows(diff)
     tensors = [
-        [one.path, "", f"{one.changed:,} of {one.numel:,} elements", f"by at most {one.max_abs:.3g}"]
+        [
+            one.path,
+            "",
+            f"{one.changed:,} of {one.numel:,} element{'s' * (one.numel != 1)}",
+            f"by at most {one.max_abs:.3g}",
+        ]
         for one in diff.tensors
     ]
     values = [[one.path, f"{one.before!r} is now {one.after!r}"] for one in diff.values]
@@ -105,3 +110,13 @@ def test_many_changes_are_counted() -> None:
     diff = snap.diff()
     assert len(rows(diff)) == 40
     assert "and 60 tensors more" in Parsed(diff._repr_html_()).text
+
+
+def test_a_narrow_window_scrolls_only_downwards(opened: Opened) -> None:
+    tree = {"ids": torch.zeros(1_000_000, dtype=torch.int64), "weight": torch.zeros(2_000_000)}
+    snap = tensafe.snapshot(tree)
+    tree["ids"][:123_456] = -(2**63)
+    tree["weight"] += 1.23e30
+    opened.open(f"<!doctype html><meta charset=utf-8><body>{snap.diff()._repr_html_()}", 400, 800)
+    width = opened.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]["width"]
+    assert width <= 400

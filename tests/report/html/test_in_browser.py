@@ -114,6 +114,38 @@ def test_finely_strided_neighbours_are_told_from_those_that_share(opened: Opened
     assert opened.dock()["May share bytes with"] == "x[1::2]"
 
 
+def test_both_ends_of_a_long_name_show(opened: Opened) -> None:
+    names = ["layer." + "x" * 5_000 + ".weight", "layer." + "x" * 5_000 + ".bias", "😀" * 200 + "end"]
+    tensors = [samples.tensor(name, shape=(4,), offset=at * 4) for at, name in enumerate(names)]
+    opened.open(memory_page(MemoryMap("long", (samples.storage("storage 1", 48, *tensors),))))
+    ends = opened.run(
+        "return [...document.querySelectorAll('.name bdi .tail')].map((tail) => {"
+        "const cell = tail.closest('.name').getBoundingClientRect(), place = tail.getBoundingClientRect();"
+        "return [tail.textContent, place.width > 0 && place.right <= cell.right + 1]; })"
+    )
+    assert [[words[-8:], inside] for words, inside in ends] == [["x.weight", True], ["xxx.bias", True]]
+    assert opened.names()[3] == "😀" * 80 + "…" + "😀" * 77 + "end"
+
+
+def test_bytes_that_are_not_allocated_do_not_count_in_the_legend(opened: Opened) -> None:
+    opened.open(memory_page(EVERY_SORT))
+    allocated = [storage for storage in EVERY_SORT.storages if storage.device != "meta"]
+    plain = [one for storage in allocated for one in storage.tensors if one.kind == "tensor"]
+    legend = opened.run("return [...document.querySelectorAll('.legend li')].map((one) => one.textContent)")
+    assert f" tensor {size(sum(one.nbytes for one in plain))}" in legend
+
+
+def test_folds_are_open_on_paper(opened: Opened) -> None:
+    opened.open(memory_page(EVERY_SORT))
+    state = "return [...document.querySelectorAll('details')].map((fold) => fold.open)"
+    before = opened.run(state)
+    assert set(before) == {True, False}
+    opened.run("dispatchEvent(new Event('beforeprint'))")
+    assert set(opened.run(state)) == {True}
+    opened.run("dispatchEvent(new Event('afterprint'))")
+    assert opened.run(state) == before
+
+
 def test_the_filter_finds_any_name(opened: Opened) -> None:
     opened.open(memory_page(EVERY_SORT))
     opened.set("query", "HEAD.weight")

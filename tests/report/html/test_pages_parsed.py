@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from report.html import samples
 from report.html.parsing import Parsed
 from tensafe.memory.map import MemoryMap
 from tensafe.report.characters import printable
-from tensafe.report.html import checkpoint_page, memory_fragment, memory_page
+from tensafe.report.html import checkpoint_page, drawing, memory_fragment, memory_page
 from tensafe.report.html.assets import asset
 
 PAGE_TAGS = frozenset(
@@ -152,6 +153,23 @@ def test_names_of_ten_thousand_characters_do_not_swell_the_page() -> None:
     assert "1999" in Parsed(page).json()["storages"][0]["tensors"][1_999][0][0][-4:]
 
 
+@pytest.mark.parametrize(("render", "drawn"), [(memory_page, "bar"), (memory_fragment, "t-bar")])
+def test_who_cannot_see_a_bar_is_told_what_it_shows(render: Callable[[MemoryMap], str], drawn: str) -> None:
+    taken = samples.tensor("q", shape=(4,), offset=2)
+    held = samples.storage("storage 1", 2_000, taken, samples.tensor("empty", shape=(0,)))
+    bars = [
+        found
+        for _, found in Parsed(render(MemoryMap("one", (held,)))).elements
+        if found.get("class") == drawn
+    ]
+    assert [found["role"] for found in bars] == ["img"] * 3
+    assert [found["aria-label"] for found in bars] == [
+        "2.0 KiB, 1.9 KiB dead",
+        "bytes 8 to 24 of 2,000",
+        "no bytes",
+    ]
+
+
 def test_the_style_of_a_fragment_touches_nothing_around_it() -> None:
     selectors = re.findall(r"([^{}]+)\{", asset("fragment.css"))
     assert len(selectors) > 10
@@ -171,3 +189,23 @@ def test_the_data_block_holds_no_character_that_markup_knows() -> None:
     assert block
     assert len(block[1]) > 10_000
     assert not set(block[1]) & set("<>&")
+
+
+@pytest.mark.parametrize(
+    "name", ["page.js", "findings.js", "page.css", "findings.css", "run.css", "tour.css"]
+)
+def test_what_is_laid_into_a_page_means_what_its_file_says(name: str) -> None:
+    """However a console encodes what is printed: the hashes of the policy are those of other bytes else."""
+    laid = asset(name)
+    assert laid.isascii()
+    if name.endswith(".css"):
+        read = re.sub(r"\\([0-9a-f]{2,6}) ", lambda found: chr(int(found[1], 16)), laid)
+    else:
+        read = re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), laid)
+    assert read == (Path(drawing.__file__).parent / name).read_text(encoding="utf-8")
+
+
+@given(samples.maps())
+def test_a_page_is_the_same_in_every_encoding(memory: MemoryMap) -> None:
+    page = memory_page(memory)
+    assert page.encode("ascii") == page.encode("cp949") == page.encode("utf-8")

@@ -14,6 +14,7 @@ from tensafe.report.html.tour_page import tour_page
 from tensafe.report.tour_text import PREAMBLE, reach
 from tensafe.tour import STOPS
 from tensafe.tour.languages import WORDS, in_language
+from tensafe.tour.pictures import GraphRow
 from tensafe.tour.walking import Shown, Taken, take
 
 TAB, ENTER, RIGHT = "\ue004", "\ue007", "\ue014"
@@ -51,6 +52,14 @@ def page(language: str) -> str:
     return tour_page(toured(language), WORDS[language], language)
 
 
+def standing(row: GraphRow, language: str) -> str:
+    made, leaf, outside = {
+        "en": (f"in the graph, by {row.maker}", "a leaf that is trained", "in no graph"),
+        "ko": (f"그래프 안, {row.maker}가 만듦", "학습되는 leaf", "그래프 밖"),
+    }[language]
+    return made if row.maker else leaf if row.requires_grad else outside
+
+
 def without_marks(words: str) -> str:
     return words.replace("`", "")
 
@@ -80,7 +89,8 @@ def test_every_stop_is_there_with_its_lines(opened: Opened, language: str) -> No
         assert section["gave"] == gave
         assert section["differs"] == sum(not one.holds for one in (*taken.code, *taken.call))
         memory = [[one.name, one.storage, "", reach(one, words)] for one in taken.memory]
-        assert section["rows"] == memory + [[one.name, one.stands] for one in taken.graph]
+        graph = [[one.name, standing(one, language)] for one in taken.graph]
+        assert section["rows"] == memory + graph
 
 
 def test_the_bars_are_to_scale(opened: Opened) -> None:
@@ -106,7 +116,7 @@ def test_a_claim_that_is_no_longer_true_is_shown(opened: Opened) -> None:
 @pytest.mark.parametrize("language", WORDS)
 def test_nothing_is_asked_for_and_nothing_complained_of(opened: Opened, language: str) -> None:
     opened.open(page(language))
-    assert opened.run("return document.querySelector('main').lang") == language
+    assert opened.run("return document.documentElement.lang") == language
     for link in opened.driver.find_elements("css selector", "nav a"):
         link.click()
     assert [one for one in opened.requests() if "#" not in one] == []
@@ -162,3 +172,15 @@ def test_a_narrow_window_scrolls_only_downwards(opened: Opened, language: str) -
     opened.open(page(language), 400, 800)
     width = opened.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]["width"]
     assert width <= 400
+
+
+def test_no_line_of_a_program_is_cut_off_on_paper(opened: Opened) -> None:
+    opened.open(page("en"), 800, 900)
+    pres = "return [...document.querySelectorAll('pre')]"
+    cut = pres + ".filter((one) => one.scrollWidth > one.clientWidth).length"
+    assert opened.run(cut) > 0
+    opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert opened.run(cut) == 0
+    finally:
+        opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

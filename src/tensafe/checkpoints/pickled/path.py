@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 
-from tensafe.checkpoints.pickled.values import Global, Value
+from tensafe.checkpoints.pickled.values import Global, Payload, Value
 
 LONGEST_KEY = 200
 DEEPEST = 40  # steps of a name that are written out
@@ -21,13 +22,13 @@ class Path:
         """`.name` for a word, `["fc.weight"]` or `[0]` for any other key."""
         if isinstance(key, str):
             if self._is_root:
-                return Path(self, key[:LONGEST_KEY])
-            return Path(self, f".{key}" if key.isidentifier() else f'["{key[:LONGEST_KEY]}"]')
+                return Path(self, _cut(key))
+            return Path(self, f".{_cut(key)}" if key.isidentifier() else f'["{_cut(key)}"]')
         return Path(self, f"[{_spelled(key)}]")
 
     def attribute(self, name: str) -> Path:
         """`.name`."""
-        return Path(self, name[:LONGEST_KEY] if self._is_root else f".{name[:LONGEST_KEY]}")
+        return Path(self, _cut(name) if self._is_root else f".{_cut(name)}")
 
     def item(self, index: int) -> Path:
         """`[0]`."""
@@ -46,7 +47,16 @@ class Path:
         return ("…" if place is not None else "") + "".join(reversed(steps)) or "(the whole)"
 
 
+def _cut(key: str) -> str:
+    """A key of bearable length; two long ones that begin alike stay two."""
+    if len(key) <= LONGEST_KEY:
+        return key
+    return f"{key[:LONGEST_KEY]}…{zlib.crc32(key.encode('utf-8', 'surrogatepass')):08x}"
+
+
 def _spelled(key: Value) -> str:
     if key is None or isinstance(key, (bool, int, float)):
         return repr(key)[:LONGEST_KEY]
+    if isinstance(key, Payload):
+        return f"{key.head.decode('ascii', 'backslashreplace')}… (at byte {key.start:,})"
     return key.name if isinstance(key, Global) else "…"

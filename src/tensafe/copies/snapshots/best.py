@@ -30,8 +30,8 @@ class BestWeights:
 
     Attributes:
         score: the best score, None before the first.
-        step: at which update it came, counted from 0.
-        stale: updates since then.
+        step: at which update it came, counted from 0; None before the first.
+        stale: updates since then, those with NaN among them.
         snapshot: what is kept, None before the first score that is a number.
 
     A score that is NaN is never the best. Gradients are not kept.

@@ -11,6 +11,7 @@ import torch
 from tensafe.copies.snapshots.looking import Look
 from tensafe.copies.snapshots.nodes import Array, Held, Node, Opaque, Plain, Stream, walk
 from tensafe.copies.snapshots.randomness import same_state
+from tensafe.errors import one_line
 
 _MOST_LINES = 40
 
@@ -27,7 +28,8 @@ class TensorChange:
     """The largest absolute difference; NaN where one side has a NaN and the other not."""
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.changed:,} of {self.numel:,} elements, by at most {self.max_abs:.3g}"
+        where = one_line(self.path)
+        return f"{where}: {self.changed:,} of {self.numel:,} elements, by at most {self.max_abs:.3g}"
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class ValueChange:
     after: Any
 
     def __str__(self) -> str:
-        return f"{self.path}: {short(self.before)} -> {short(self.after)}"
+        return f"{one_line(self.path)}: {short(self.before)} -> {short(self.after)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,7 +62,8 @@ class Diff:
         if not self:
             return f"no difference in {self.compared:,} tensors and values"
         lines = [*map(str, self.tensors), *map(str, self.values)]
-        lines += [*(f"{path}: is new" for path in self.born), *(f"{path}: is gone" for path in self.gone)]
+        for paths, what in ((self.born, "is new"), (self.gone, "is gone")):
+            lines += [f"{one_line(path)}: {what}" for path in paths]
         if len(lines) > _MOST_LINES:
             lines[_MOST_LINES:] = [f"… and {len(lines) - _MOST_LINES:,} more"]
         return "\n".join(lines)
@@ -121,7 +124,7 @@ def _of_tensors(path: str, a: torch.Tensor, b: torch.Tensor) -> TensorChange | V
         if torch.equal(a, b):
             return None
     except NotImplementedError:  # a dtype that has bytes and nothing else
-        return None if _same_bytes(a, b) else ValueChange(path, _look_of(a), "other elements")
+        return None if _same_bytes(a, b) else ValueChange(path, _look_of(a), _Words("other elements"))
     wide = torch.complex128 if a.is_complex() else torch.float64
     unequal = (a != b) & ~((a != a) & (b != b))
     changed = int(unequal.sum())
@@ -140,13 +143,13 @@ def _of_unusual(path: str, a: torch.Tensor, b: torch.Tensor) -> TensorChange | V
     if a.is_nested:
         pairs = zip(a.unbind(), b.unbind(), strict=True)
         same = all(x.shape == y.shape and torch.equal(x, y) for x, y in pairs)
-        return None if same else ValueChange(path, _look_of(a), "other elements")
+        return None if same else ValueChange(path, _look_of(a), _Words("other elements"))
     dense = [one.dequantize() if one.is_quantized else one.to_dense() for one in (a, b.detach())]
     return _of_tensors(path, dense[0], dense[1])
 
 
-def _look_of(one: Any) -> str:
-    return f"{str(one.dtype).removeprefix('torch.')} {list(one.shape)}"
+def _look_of(one: Any) -> _Words:
+    return _Words(f"{str(one.dtype).removeprefix('torch.')} {list(one.shape)}")
 
 
 def _of_others(path: str, a: Node, b: Node) -> TensorChange | ValueChange | None:
@@ -156,7 +159,11 @@ def _of_others(path: str, a: Node, b: Node) -> TensorChange | ValueChange | None
     if isinstance(a, Array) and isinstance(b, Array):
         return _of_arrays(path, a.saved, b.live)
     if isinstance(a, Stream) and isinstance(b, Stream):
-        return None if same_state(a.state, b.state) else ValueChange(path, "state", "another state")
+        return (
+            None
+            if same_state(a.state, b.state)
+            else ValueChange(path, _Words("state"), _Words("another state"))
+        )
     return ValueChange(path, _kind_of(a), _kind_of(b))
 
 
@@ -164,7 +171,7 @@ def _of_arrays(path: str, a: Any, b: Any) -> TensorChange | ValueChange | None:
     if a.shape != b.shape or a.dtype != b.dtype:
         return ValueChange(path, _look_of(a), _look_of(b))
     if a.dtype.kind not in "biufc":
-        return None if _same_elements(a, b) else ValueChange(path, _look_of(a), "other elements")
+        return None if _same_elements(a, b) else ValueChange(path, _look_of(a), _Words("other elements"))
     unequal = (a != b) & ~((a != a) & (b != b))
     changed = int(unequal.sum())
     wide = complex if a.dtype.kind == "c" else float
@@ -181,16 +188,18 @@ def _same_elements(a: Any, b: Any) -> bool:
 
 
 def _kind_of(node: Node) -> Any:
-    return (
-        node.value
-        if isinstance(node, Plain)
-        else "a tensor"
-        if type(node) is int
-        else type(node).__name__.lower()
-    )
+    if isinstance(node, Plain):
+        return node.value
+    return _Words("a tensor" if type(node) is int else type(node).__name__.lower())
+
+
+class _Words(str):
+    """What we say of a value, not the value."""
+
+    __slots__ = ()
 
 
 def short(value: Any) -> str:
     """A plain value, as it fits a line."""
-    text = value if isinstance(value, str) and " " in value else repr(value)
+    text = str(value) if isinstance(value, _Words) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -64,7 +64,7 @@ def _legend(memory: MemoryMap) -> Html:
     by_kind: Counter[str] = Counter()
     for storage in memory.storages:
         for tensor in storage.tensors:
-            by_kind[kind_class(tensor.kind)] += tensor.nbytes
+            by_kind[kind_class(tensor.kind)] += 0 if storage.device == "meta" else tensor.nbytes
     kinds = [_key(kind, f"{kind} {size(by_kind[kind])}") for kind in KINDS if kind in by_kind]
     extents = [tensor.extent for storage in memory.storages for tensor in storage.tensors]
     states = [

@@ -79,7 +79,7 @@ def _rows(widths: Sequence[str], rows: Sequence[Html]) -> Html:
 
 def _tensor(one: TensorRow) -> Html:
     share = bar([(0, one.changed, f"t-{OWN}")], one.numel, one.numel)
-    figures = f"{one.changed:,} of {one.numel:,} elements"
+    figures = f"{one.changed:,} of {count(one.numel, 'element')}"
     return row(code(one.path), share, figures, f"by at most {one.max_abs:.3g}", right=2)
 
 

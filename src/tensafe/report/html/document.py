@@ -17,12 +17,14 @@ def document(
     script: str = "",
     sheets: Sequence[str] = (),
     styles: Sequence[str] = ("page.css",),
+    language: str = "en",
 ) -> str:
     """A whole page that works from a file, offline: no link, no frame, no request.
 
     `data` is what the script reads, as JSON in an inert block; `script` names a file beside this one.
     `styles` names the style sheets beside it. `sheets` are the texts of style elements in the body, as
-    fragments for notebooks have them; style attributes work then, too.
+    fragments for notebooks have them; style attributes work then, too. The text is ASCII, the same page
+    however a console or a pipe writes it down.
     """
     style = "".join(map(asset, styles))
     code = asset(script) if script else ""
@@ -39,8 +41,8 @@ def document(
     )
     block = [_data_block(data)] if code and data is not None else []
     scripts = [*block, element("script", Html(code))] if code else []
-    page = element("html", head, element("body", body, *scripts), lang="en")
-    return f"<!DOCTYPE html>\n{page}\n"
+    page = element("html", head, element("body", body, *scripts), lang=language)
+    return f"<!DOCTYPE html>\n{page}\n".encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def _policy(code: str, sheets: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from tensafe.report.html.assets import asset
 from tensafe.report.html.controls import kind_class
 from tensafe.report.html.drawing import MIXED, marks_of, segments_of
 from tensafe.report.html.elements import Html, element, join
-from tensafe.report.html.wording import percent, shortened
+from tensafe.report.html.wording import kept_words, percent, reached_words, shortened
 
 NAME_CHARACTERS = 46
 HOVER_CHARACTERS = 2_000
@@ -69,7 +69,7 @@ def listed(items: Iterable[str], most: int, rest: str = "and {:,} more") -> Html
 def storage_bar(storage: Storage, widest: int) -> Html:
     """A storage on the scale of the widest one, cut into what is used, shared and dead."""
     stretches = [(piece.start, piece.stop, f"t-{piece.kind}") for piece in segments_of(storage)]
-    return bar(stretches, storage.nbytes, widest)
+    return bar(stretches, storage.nbytes, widest, kept_words(storage))
 
 
 def extent_bar(extent: Extent, kind: str, storage_nbytes: int, widest: int) -> Html:
@@ -77,11 +77,12 @@ def extent_bar(extent: Extent, kind: str, storage_nbytes: int, widest: int) -> H
     marks = marks_of(extent, storage_nbytes)
     colour = f"t-{kind_class(kind).split(' ')[0]}" if kind != OWN else "t-self"
     classes = f"{colour} t-{MIXED}" if marks.fine else colour
-    return bar([(start, stop, classes) for start, stop in marks.runs], storage_nbytes, widest)
+    drawn = [(start, stop, classes) for start, stop in marks.runs]
+    return bar(drawn, storage_nbytes, widest, reached_words(extent, storage_nbytes))
 
 
-def bar(stretches: list[Stretch], nbytes: int, widest: int) -> Html:
-    """A bar as wide as its bytes on the scale of the widest."""
+def bar(stretches: list[Stretch], nbytes: int, widest: int, words: str = "") -> Html:
+    """A bar as wide as its bytes on the scale of the widest; `words` say it to who cannot see it."""
     if len(stretches) > MOST_STRETCHES:
         stretches = [(stretches[0][0], stretches[-1][1], f"t-{MIXED}")]
     marks = [
@@ -90,11 +91,10 @@ def bar(stretches: list[Stretch], nbytes: int, widest: int) -> Html:
         )
         for start, stop, classes in stretches
     ]
-    return element("span", *marks, class_="t-bar", style=f"width:{percent(nbytes, widest)}")
-
-
-def _at(start: int, stop: int, nbytes: int) -> str:
-    return f"left:{percent(start, nbytes)};width:{percent(stop - start, nbytes)}"
+    width = f"width:{percent(nbytes, widest)}"
+    if not words:
+        return element("span", *marks, class_="t-bar", style=width, aria_hidden="true")
+    return element("span", *marks, class_="t-bar", style=width, role="img", aria_label=words)
 
 
 def table(widths: Iterable[str], rows: Iterable[Html]) -> Html:

@@ -28,8 +28,12 @@
     if (Math.round(value) >= 1024 && unit < UNITS.length - 1) { value /= 1024; unit += 1; }
     return `${value >= 99.95 ? Math.round(value).toLocaleString("en-US") : (Math.round(value * 10) / 10).toFixed(1)} ${UNITS[unit]}`;
   };
-  const shorten = (name) => name.length <= ROW_CHARACTERS ? name
-    : `${name.slice(0, ROW_CHARACTERS / 2)}…${name.slice(-ROW_CHARACTERS / 2)}`;
+  const shorten = (name) => {
+    if (name.length <= ROW_CHARACTERS) return name;
+    const letters = Array.from(name);    // by characters, as a pair of surrogates is one
+    return letters.length <= ROW_CHARACTERS ? name
+      : `${letters.slice(0, ROW_CHARACTERS / 2).join("")}…${letters.slice(-ROW_CHARACTERS / 2).join("")}`;
+  };
   const shapeOf = (sizes) => sizes.length ? sizes.join(" × ") : "scalar";
 
   const read = () => {
@@ -134,7 +138,7 @@
 
   function named(name) {        // cut in the middle by the style sheet too, where the line has no room
     const short = shorten(name), node = make("bdi");
-    const tail = /^[ -~]*$/.test(short) && short.length > TAIL + 6 ? short.slice(-TAIL) : "";
+    const tail = /^[ -~…]*$/.test(short) && short.length > TAIL + 6 ? short.slice(-TAIL) : "";
     node.append(make("span", "", tail ? short.slice(0, -TAIL) : short));
     if (tail) node.append(make("span", "tail", tail));
     node.title = name;
@@ -354,7 +358,15 @@
   find("more").addEventListener("click", () => extend(made + AT_ONCE));
   new IntersectionObserver((seen) => { if (seen.some((entry) => entry.isIntersecting)) extend(made + AT_ONCE); },
     { rootMargin: "900px" }).observe(find("more"));
-  addEventListener("beforeprint", () => extend(MOST_PRINTED));
+  const folded = new Set();     // closed by the reader, and open on paper
+  addEventListener("beforeprint", () => {
+    extend(MOST_PRINTED);
+    for (const fold of document.querySelectorAll("details:not([open])")) { folded.add(fold); fold.open = true; }
+  });
+  addEventListener("afterprint", () => {
+    for (const fold of folded) fold.open = false;
+    folded.clear();
+  });
   addEventListener("resize", axis);
 
   find("plain").remove();

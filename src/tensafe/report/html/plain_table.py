@@ -10,7 +10,7 @@ from tensafe.report.html.drawing import MIXED, USED, is_filled, marks_of, segmen
 from tensafe.report.html.elements import Html, element
 from tensafe.report.html.remarks import name_of
 from tensafe.report.html.totals import stretch
-from tensafe.report.html.wording import count, exact, percent, shape, size
+from tensafe.report.html.wording import count, exact, kept_words, percent, reached_words, shape, size
 
 MOST_LINES = 200
 MOST_STRETCHES = 200
@@ -72,7 +72,9 @@ def _drawn(storage: Storage, tensor: NamedTensor | None, widest: int) -> Html:
     if len(pieces) > MOST_STRETCHES:
         pieces = [(MIXED, pieces[0][1], pieces[-1][2])]
     stretches = [stretch(kind, start, stop - start, storage.nbytes) for kind, start, stop in pieces]
-    bar = element("svg", *stretches, class_="bar", width=percent(storage.nbytes, widest), height="12")
+    words = kept_words(storage) if tensor is None else reached_words(tensor.extent, storage.nbytes)
+    width = percent(storage.nbytes, widest)
+    bar = element("svg", *stretches, class_="bar", width=width, height="12", role="img", aria_label=words)
     return element("div", bar, class_="track")
 
 

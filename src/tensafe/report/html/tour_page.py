@@ -8,7 +8,7 @@ from tensafe.report.html.assets import asset
 from tensafe.report.html.document import document
 from tensafe.report.html.elements import Html, element, join
 from tensafe.report.html.fragment import OWN, code, extent_bar, faint, prose, row, table
-from tensafe.report.tour_text import PREAMBLE, reach
+from tensafe.report.tour_text import PREAMBLE, reach, stands
 from tensafe.tour.languages import Words
 from tensafe.tour.pictures import GraphRow, MemoryRow
 from tensafe.tour.walking import Shown, Taken
@@ -27,9 +27,10 @@ def tour_page(taken: Sequence[Taken], words: Words, language: str) -> str:
         element("nav", element("ol", *links), aria_label=words.title) if len(taken) > 1 else "",
         *(_section(one, number, words) for number, one in enumerate(taken, 1)),
         class_="tour tensafe",
-        lang=language,
     )
-    return document(f"{words.title} · tensafe", body, sheets=[asset(sheet) for sheet in _SHEETS])
+    return document(
+        f"{words.title} · tensafe", body, sheets=[asset(sheet) for sheet in _SHEETS], language=language
+    )
 
 
 def _section(taken: Taken, number: int, words: Words) -> Html:
@@ -100,11 +101,12 @@ def _memory(rows: Sequence[MemoryRow], words: Words) -> Iterator[Html]:
 def _graph(rows: Sequence[GraphRow], words: Words) -> Iterator[Html]:
     if rows:
         yield element("h3", words.graph)
-        yield table(("18%", "82%"), [row(code(one.name), one.stands) for one in rows])
+        yield table(("18%", "82%"), [row(code(one.name), stands(one, words)) for one in rows])
 
 
 def _rules(names: Sequence[str], words: Words) -> Html:
     if not names:
         return Html("")
     named = [part for name in names for part in (", ", code(name))][1:]
-    return element("p", faint(f"{words.rules} "), *named)
+    before, after = words.rules.split("{}")
+    return element("p", faint(before), *named, faint(after) if after else "")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tensafe.memory.extent import Extent
+from tensafe.memory.map import Storage
+
 UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 ELLIPSIS = "…"
 
@@ -39,6 +42,20 @@ def count(number: int, one: str, many: str = "") -> str:
 def shape(sizes: Sequence[int]) -> str:
     """`"768 × 3072"`; a tensor without dimensions is a scalar."""
     return " × ".join(map(str, sizes)) if sizes else "scalar"
+
+
+def reached_words(extent: Extent, storage_nbytes: int) -> str:
+    """What the drawing of a tensor shows: `"bytes 4 to 16 of 24"`."""
+    if not extent.numel:
+        return "no bytes"
+    return f"bytes {extent.start:,} to {extent.stop:,} of {storage_nbytes:,}"
+
+
+def kept_words(storage: Storage) -> str:
+    """What the drawing of a storage shows: `"4.0 MiB, 1.0 MiB dead, 512 B shared"`."""
+    dead = f"{size(storage.dead_nbytes)} dead" if storage.dead_nbytes else "none dead"
+    shared = f", {size(storage.shared_nbytes)} shared" if storage.shared_nbytes else ""
+    return f"{size(storage.nbytes)}, {dead}{shared}"
 
 
 def percent(part: int, whole: int) -> str:
