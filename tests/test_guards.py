@@ -117,3 +117,39 @@ def test_with_safe_inplace_inside_there_is_nothing_to_report() -> None:
             spoil()
         spoil()
     assert [finding.count for finding in seen.findings if finding.code == "TS202"] == [1]
+
+
+KEPT: list[torch.Tensor] = []
+
+
+def pin() -> None:
+    table = torch.ones(24 << 20)
+    KEPT.append(table[:2])
+
+
+def test_what_an_earlier_stretch_keeps_is_told_once_and_a_later_one_is_still_looked_at() -> None:
+    """A stretch in which no large memory came needs no look; the one behind it needs one."""
+    stretches: list[list[str]] = []
+    told: set[str] = set()
+    for pins in (True, False, True, True, False):
+        with tensafe.watching() as seen:
+            if pins:
+                pin()
+        stretches.append(codes(seen))
+        told.update(finding.message for finding in seen.findings)
+    KEPT.clear()
+    assert stretches == [["TS303"], [], ["TS303"], ["TS303"], []]
+    assert len(told) == 1, told  # each of one view alone
+
+
+def test_a_short_stretch_goes_through_no_object_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tensafe.watching():
+        pass
+    swept: list[int] = []
+    looking = sys.modules["tensafe.runtime.costs.looking"]
+    live_tensors = looking.live_tensors
+    monkeypatch.setattr(looking, "live_tensors", lambda: swept.append(1) or live_tensors())
+    for _ in range(3):
+        with tensafe.watching():
+            torch.ones(3).mul(2)
+    assert not swept

@@ -145,7 +145,7 @@ def test_a_session_without_torch_stays_without_it(run) -> None:
         (["--tensafe"], '@pytest.mark.tensafe("lost-write")', "*test_it.py::test_a*allow=*"),
         (["--tensafe"], '@pytest.mark.tensafe(alow=["lost-write"])', "*test_it.py::test_a*allow=*"),
         (["--tensafe"], "@pytest.mark.tensafe(allow=106)", "*test_it.py::test_a*allow=*"),
-        (["--tensafe=eror"], "", "*--tensafe*eror*"),
+        (["--tensafe=eror"], "", "*--tensafe/--tensafe=warn/--tensafe=error: *'eror'"),
     ],
 )
 def test_mistakes_are_told_before_any_test(run, options: list[str], marker: str, words: str) -> None:

@@ -7,6 +7,7 @@ test's report.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Generator, Sequence
 from types import TracebackType
@@ -23,15 +24,29 @@ if TYPE_CHECKING:
 MARKER = "tensafe"
 
 
+class _Mode(argparse.Action):
+    """The mode is a part of the option's name; a value that is none of them is refused with all three."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, space: argparse.Namespace, values: Any, name: str | None = None
+    ) -> None:
+        setattr(space, self.dest, (name or "").partition("=")[2] or "warn")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tensafe", "tensafe: who shares this tensor's memory, and who wrote to it")
-    # three options, as one with an optional value would swallow the path behind it
-    for name, mode, what in (
-        ("--tensafe", "warn", "run each test under tensafe's engine and tell what it finds at the end"),
-        ("--tensafe=warn", "warn", "the same"),
-        ("--tensafe=error", "error", "fail a test in which an error is found, too"),
-    ):
-        group.addoption(name, dest="tensafe", action="store_const", const=mode, default=None, help=what)
+    # three names, as one with an optional value would swallow the path behind it
+    group.addoption(
+        "--tensafe",
+        "--tensafe=warn",
+        "--tensafe=error",
+        dest="tensafe",
+        action=_Mode,
+        nargs=0,
+        default=None,
+        help="run each test under tensafe's engine and tell what it finds at the end (=warn: the same; "
+        "=error: fail a test in which an error is found, too)",
+    )
     group.addoption("--tensafe-select", metavar="RULES", default="", help="only these rules of tensafe")
     group.addoption("--tensafe-ignore", metavar="RULES", default="", help="not these rules of tensafe")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,27 @@ def test_a_finding_told_before_is_not_told_in_full_again(train: Path) -> None:
     text = page(train.parent, shown, told={one(shown)})
     assert "train.py:4:1 (told above) (seen 4 times)\n" in text
     assert not underlines(text)
+
+
+def test_of_several_found_at_one_line_each_place_is_told_once(train: Path) -> None:
+    at = site(train, "out += identity")
+    backward = Because(site(train, "loss.backward()"), "backward needs it here")
+    relu, tanh = (Because(site(train, words), f"saved for {words}") for words in ("act(x)", "import torch"))
+    first, second = finding(at, relu, backward), replace(finding(at, tanh, backward, count=2), message="more")
+    third, fourth = replace(second, because=(tanh, relu)), finding(at, relu, label="read here")
+    whole = page(train.parent, first).split("\n\n")[0]
+    again = "error[TS201] saved-tensor-modified: more\n"
+    seen = " --> train.py:4:1 (line and help told above) (seen 2 times)\n"
+    new = " ::: train.py:1:1\n  |\n1 | import torch\n  | ------------ saved for import torch\n"
+    other = page(train.parent, fourth).split("\n\n")[0]
+    text = page(train.parent, first, second, third, fourth)
+    assert text.split("\n\n") == [
+        whole,
+        f"{again}{seen}{new}".rstrip("\n"),
+        f"{again} {seen}".rstrip("\n"),
+        other,
+        "tensafe: 4 errors in train.py\n",
+    ]
 
 
 def test_what_was_not_checked_is_one_line_each() -> None:

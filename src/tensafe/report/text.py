@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from tensafe.findings import Finding, Record, Severity, Site
+from tensafe.findings import Because, Finding, Record, Severity, Site
 from tensafe.findings.cells import split_cell
 from tensafe.report import copies_text
 from tensafe.report.characters import begins_plainly, loggable
@@ -56,18 +56,23 @@ def shown(record: Record, notices: bool) -> list[Finding]:
 
 
 def render(record: Record, view: View) -> Iterator[Line]:
-    """Every finding, what was not checked, and the closing line; nothing for a clean record."""
+    """Every finding, what was not checked, and the closing line; nothing for a clean record.
+
+    Of several that a rule found at one line, those after the first have only the places that are new.
+    """
+    told: dict[Finding, list[Because]] = {}  # by the line and what is said of it, the other places
     for finding in shown(record, view.notices):
+        places = told.get(_said_once(finding))
         if one(finding) in view.told:
-            yield _header(finding)
-            yield (
-                (f"  --> {_where(finding.at, view)}", "ruler"),
-                (f" (told above){_seen(finding, ' ')}", ""),
-            )
-            yield ()
+            yield from _again(finding, (), "told above", view)
+        elif places is not None:
+            new = [item for item in finding.because if item not in places]
+            yield from _again(finding, new, "line and help told above", view)
+            places += new
         else:
             yield from render_finding(finding, view)
-            yield ()
+            told[_said_once(finding)] = list(finding.because)
+        yield ()
     for item in record.not_checked:
         yield (("not checked", "strong"), (f": {_subject(item.what, view)}: {loggable(item.why)}", ""))
     if record.copies is not None:
@@ -76,13 +81,23 @@ def render(record: Record, view: View) -> Iterator[Line]:
         yield (("tensafe: ", "strong"), (closing(record, view), ""))
 
 
+def _said_once(finding: Finding) -> Finding:
+    return replace(one(finding), message="", because=())
+
+
+def _again(finding: Finding, because: Sequence[Because], why: str, view: View) -> Iterator[Line]:
+    """A finding of which much was told, with the places that were not."""
+    places = _others(because)
+    gutter = gutter_of(places) if places else 2
+    yield _header(finding)
+    yield _location("-->", finding.at, gutter, view, f" ({why}){_seen(finding, ' ')}")
+    for path in dict.fromkeys(place.site.path for place in places):
+        yield from _block([place for place in places if place.site.path == path], gutter, view)
+
+
 def render_finding(finding: Finding, view: View) -> Iterator[Line]:
     """One finding: header, blocks, help."""
-    places = [Place(finding.at, finding.label, primary=True)]
-    places += [
-        Place(item.site, item.role + (f": {item.message}" if item.message else ""))
-        for item in finding.because
-    ]
+    places = [Place(finding.at, finding.label, primary=True), *_others(finding.because)]
     gutter = gutter_of(places)
     yield _header(finding)
     for path in dict.fromkeys(place.site.path for place in places):
@@ -91,6 +106,10 @@ def render_finding(finding: Finding, view: View) -> Iterator[Line]:
     if finding.help:
         yield from _note("help", finding.help, gutter, view.width)
     yield from _note("explain", f"tensafe explain {finding.name}{_seen(finding, '   ')}", gutter, view.width)
+
+
+def _others(because: Iterable[Because]) -> list[Place]:
+    return [Place(item.site, item.role + (f": {item.message}" if item.message else "")) for item in because]
 
 
 def closing(record: Record, view: View) -> str:

@@ -4,7 +4,7 @@
   const words = (number) => number.toLocaleString("en-US");
   const cards = [...document.querySelectorAll("#list > .finding")];
   const texts = [];               // by number, made when the first search asks
-  const boxes = [...document.querySelectorAll("#filters input[type=checkbox]")];
+  const boxes = [...document.querySelectorAll("#filters .boxes input")];
   const selects = ["rule", "file", "who"].map(find).filter(Boolean);
 
   /* ---- light and dark ---- */
@@ -35,8 +35,31 @@
       shown += !card.hidden;
     }
     find("none").hidden = shown > 0;
-    find("count").textContent = shown === cards.length
+    const number = shown === cards.length
       ? `${words(shown)} finding${shown === 1 ? "" : "s"}` : `${words(shown)} of ${words(cards.length)} findings`;
+    find("count").textContent = order.selectedIndex ? `${number}, sorted by ${order.selectedOptions[0].text}` : number;
+  }
+
+  /* ---- in which order ---- */
+  const order = find("order");
+  const KEYS = {                  // what comes first has the smaller numbers; equal ones stay by severity
+    severity: () => [],
+    file: ({ file, line }) => [Number(file), Number(line)],
+    rule: ({ rule }) => [Number(rule)],
+    bytes: ({ bytes }) => [-(bytes ?? 0)],
+  };
+  let ordered = cards;
+
+  function sort() {
+    const keys = new Map(cards.map((card) => [card, KEYS[order.value](card.dataset)]));
+    const compare = (one, other) => {
+      const [left, right] = [keys.get(one), keys.get(other)];
+      const at = left.findIndex((key, index) => key !== right[index]);
+      return at < 0 ? 0 : left[at] - right[at];
+    };
+    ordered = [...cards].sort(compare);
+    find("list").append(...ordered);
+    select();
   }
 
   let waiting = 0;
@@ -69,7 +92,7 @@
   find("list").addEventListener("toggle", (event) => { if (event.target.open) fill(event.target); }, true);
 
   /* ---- hands ---- */
-  const shownCards = () => cards.filter((card) => !card.hidden);
+  const shownCards = () => ordered.filter((card) => !card.hidden);
 
   function move(step) {
     const shown = shownCards();
@@ -81,13 +104,26 @@
     next.scrollIntoView({ block: "nearest" });
   }
 
+  /* ---- single keys, which a reader may switch off (WCAG 2.1.4); the choice stays with this page ---- */
+  const keys = find("keys");
+  function remember() {
+    find("letters").hidden = !keys.checked;
+    if (keys.checked) find("query").setAttribute("aria-keyshortcuts", "/");
+    else find("query").removeAttribute("aria-keyshortcuts");
+    history.replaceState({ keys: keys.checked }, "");
+  }
+  keys.checked = history.state?.keys ?? true;
+  keys.addEventListener("input", remember);
+  addEventListener("hashchange", remember);     // the entry of the new address knows it, too
+  remember();
+
   const STEPS = { j: 1, k: -1, ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
     const search = find("query");
     if (event.key === "Escape" && event.target === search) { search.value = ""; select(); move(-Infinity); return; }
-    if (typing) return;
+    if (typing || (event.key.length === 1 && !keys.checked)) return;
     const onSummary = event.target.tagName === "SUMMARY";
     if (event.key === "/") search.focus();
     else if (event.key in STEPS && (onSummary || event.key.length === 1)) move(STEPS[event.key]);
@@ -99,6 +135,7 @@
   find("open").addEventListener("click", () => turn(true));
   find("close").addEventListener("click", () => turn(false));
   for (const box of [...boxes, ...selects]) box.addEventListener("input", select);
+  order.addEventListener("input", sort);
   find("query").addEventListener("input", soon);
   document.querySelector(".controls").addEventListener("submit", (event) => event.preventDefault());
 
@@ -114,7 +151,8 @@
     if (card) { card.hidden = false; card.open = true; card.querySelector("summary").focus(); }
   }
   addEventListener("hashchange", follow);
+  addEventListener("load", follow);             // the browser takes the focus away when it goes to the address
   find("filters").hidden = false;
-  select();
-  follow();
+  if (order.selectedIndex) sort();
+  else select();
 })();

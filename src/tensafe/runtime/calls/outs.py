@@ -46,9 +46,7 @@ class Outs:
         INTERNAL.on_user_file = None
 
     def _look(self, filename: str) -> None:
-        if not any(_MENTIONS_OUT.search(line) for line in linecache.getlines(filename)):
-            return
-        for name in _called_with_out(filename):
+        for name in _names_in(filename):
             function = getattr(torch, name, None)
             if name not in self._wrapped and callable(function) and not isinstance(function, type):
                 self._wrapped.add(name)
@@ -74,6 +72,19 @@ class Outs:
             return result
 
         return functools.update_wrapper(with_out, call)
+
+
+_known: dict[str, tuple[list[str], tuple[str, ...]]] = {}
+"""The lines of a file and what it calls with `out=`: a process may be watched many times."""
+
+
+def _names_in(filename: str) -> tuple[str, ...]:
+    lines = linecache.getlines(filename)
+    known = _known.get(filename)
+    if known is None or known[0] is not lines:
+        mentioned = any(_MENTIONS_OUT.search(line) for line in lines)
+        known = _known[filename] = lines, tuple(_called_with_out(filename)) if mentioned else ()
+    return known[1]
 
 
 def _called_with_out(filename: str) -> Iterator[str]:

@@ -266,12 +266,18 @@ def _fused_targets(args: tuple[Any, ...]) -> Iterator[Any]:
             yield from item
 
 
-def _method_names() -> list[str]:
+@functools.cache
+def _method_names() -> tuple[str, ...]:
     inplace = [name for name in dir(torch.Tensor) if name.endswith("_") and not name.startswith("_")]
-    return ["__setitem__", *AUGMENTED, *(name for name in inplace if name not in NOT_WRITERS)]
+    return ("__setitem__", *AUGMENTED, *(name for name in inplace if name not in NOT_WRITERS))
 
 
-def _function_names() -> Iterator[tuple[Any, str, str]]:
+@functools.cache
+def _function_names() -> tuple[tuple[Any, str, str], ...]:
+    return tuple(_functions_in_place())
+
+
+def _functions_in_place() -> Iterator[tuple[Any, str, str]]:
     for owner, prefix in ((torch, "torch"), (torch._C._nn, "torch.nn.functional")):
         for name in dir(owner):
             if name.endswith("_") and not name.startswith("_") and callable(getattr(owner, name)):

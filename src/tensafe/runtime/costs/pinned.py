@@ -65,7 +65,7 @@ class Pinned:
         self._extra_uses, self._extra_owners, self._references = _counts_of_an_unheld_base()
 
     def begin(self, tensors: list[torch.Tensor]) -> None:
-        """What is there when watching begins is not this stretch's doing, and may be garbage."""
+        """What is there when watching begins is not the doing of what comes, and may be garbage."""
         for storage in _large(tensors).values():
             ledger_of_storage(storage[0]).older = True
 

@@ -61,11 +61,12 @@ def most_open_files() -> int:
 
 
 class Keeper(NamedTuple):
-    """The line that keeps received tensors in a container, and the line that receives them."""
+    """The line that keeps received tensors in a container, the line that receives them, and one of them."""
 
     place: Place
     kept: Site
     received: Site | None
+    tensor: torch.Tensor
 
 
 def find_keeper(received: Received) -> Keeper | None:
@@ -77,7 +78,7 @@ def find_keeper(received: Received) -> Keeper | None:
                 place = place_of(frame)
                 site = _kept_at(place, name)
                 if site is not None:
-                    return Keeper(place, site, site_of(place))
+                    return Keeper(place, site, site_of(place), _tensors(items[0])[0])
     return None
 
 
@@ -90,9 +91,13 @@ def _containers(frame: FrameType) -> list[tuple[str, Any]]:
 
 
 def _is_received(item: Any, received: Received) -> bool:
-    parts = [item] if isinstance(item, torch.Tensor) else [part for _, part in held(item, 8)]
-    tensors = [part for part in parts if type(part) in PLAIN]
+    tensors = _tensors(item)
     return bool(tensors) and all(part.untyped_storage() in received for part in tensors)
+
+
+def _tensors(item: Any) -> list[torch.Tensor]:
+    parts = [item] if isinstance(item, torch.Tensor) else [part for _, part in held(item, 8)]
+    return [part for part in parts if type(part) in PLAIN]
 
 
 def _kept_at(place: Place, name: str) -> Site | None:

@@ -13,16 +13,16 @@ import torch.multiprocessing.reductions
 import torch.utils.data
 from torch.compiler import is_compiling
 
-from tensafe.facts import Call, Certainty, Kind, Moment, Site, Value
+from tensafe.facts import Call, Certainty, Kind, Memory, Moment, Site, Value
 from tensafe.runtime import modes
 from tensafe.runtime.modes import PLAIN
 from tensafe.runtime.patches import Patches
 from tensafe.runtime.places.frames import Place, site_of, user_place
-from tensafe.runtime.places.variables import held
+from tensafe.runtime.places.variables import held, stored
 from tensafe.runtime.processes.dataset_caches import find_cache, plain_state, reads_changed
 from tensafe.runtime.processes.received import Received, find_keeper, most_open_files
 from tensafe.runtime.storages.ledger import LedgerHistory, clock, ledger_of
-from tensafe.runtime.storages.pictures import Drawn, memory_of
+from tensafe.runtime.storages.pictures import Drawn, memory_of, written_by
 from tensafe.runtime.storages.weak import WeakFacts
 from tensafe.runtime.watcher import Context, Watcher
 
@@ -72,7 +72,8 @@ class ProcessSharing(Watcher):
             return
         self._told.add(keeper.place)
         received = Moment(Kind.SHARED, "", keeper.received, next(clock), note="received")
-        self._report(keeper.kept, "", "kept", (received,), Certainty.MAY, str(len(self._received)))
+        drawn = memory_of(Drawn("received, and kept", keeper.tensor))
+        self._report(keeper.kept, "", "kept", (received,), Certainty.MAY, str(len(self._received)), drawn)
 
     # --- what a worker writes into its own copy of the dataset
 
@@ -103,8 +104,9 @@ class ProcessSharing(Watcher):
         self._told.add(cache.place)
         trail = [Moment(Kind.MADE, "", cache.made, next(clock))] if cache.made is not None else []
         again = Moment(Kind.SHARED, "", site_of(place), next(clock), note="again")
-        certainty = Certainty.DID if cache.is_empty else Certainty.MAY
-        self._report(cache.filled, "", "cache", (*trail, again), certainty, f"self.{cache.name}")
+        certainty, label = Certainty.DID if cache.is_empty else Certainty.MAY, f"self.{cache.name}"
+        drawn = memory_of(Drawn("of this process alone", stored(dataset)[cache.name], label))
+        self._report(cache.filled, "", "cache", (*trail, again), certainty, label, drawn)
 
     def _look_for_change(self, dataset: Any, before: dict[str, Any], place: Place | None) -> None:
         """Workers that stay alive have the dataset as it was when they started."""
@@ -114,7 +116,7 @@ class ProcessSharing(Watcher):
         self._told.add(found.place)
         again = Moment(Kind.SHARED, "", site_of(place), next(clock), note="again")
         read = Moment(Kind.COPIED, "", found.made, next(clock))
-        self._report(found.filled, "", "state", (read, again), Certainty.DID, f"self.{found.name}")
+        self._report(found.filled, "", "state", (again, read), Certainty.DID, f"self.{found.name}")
 
     # --- what is sent and written again
 
@@ -142,7 +144,8 @@ class ProcessSharing(Watcher):
             elif before[0] == place and write is not None and write.order > before[1] and write.place:
                 self._told.add(place)
                 sent = Moment(Kind.SHARED, label, site_of(place), next(clock), note="sent")
-                self._report(site_of(write.place), write.op, "resent", (sent,), Certainty.MAY, tensor=tensor)
+                drawn = memory_of(Drawn("sent", tensor), also=written_by(write, ledger_of(tensor)))
+                self._report(site_of(write.place), write.op, "resent", (sent,), Certainty.MAY, "", drawn)
 
     def _sharing(self, call: Callable[..., Any]) -> Callable[..., Any]:
         look = self._context.guarded("Tensor.share_memory_", self._look_at_slice)
@@ -161,8 +164,8 @@ class ProcessSharing(Watcher):
         if whole - own >= LARGE and whole >= 4 * own and not tensor.untyped_storage().is_shared():
             self._told.add(place)
             note = f"{whole:,} bytes for {own:,}"
-            meant = Certainty.OFTEN_MEANT
-            self._report(site_of(place), "Tensor.share_memory_", "slice", (), meant, note, tensor)
+            meant, drawn = Certainty.OFTEN_MEANT, memory_of(Drawn("shared", tensor))
+            self._report(site_of(place), "Tensor.share_memory_", "slice", (), meant, note, drawn)
 
     def _report(
         self,
@@ -172,12 +175,11 @@ class ProcessSharing(Watcher):
         trail: tuple[Moment, ...],
         certainty: Certainty = Certainty.DID,
         label: str = "",
-        tensor: torch.Tensor | None = None,
+        memory: tuple[Memory, ...] = (),
     ) -> None:
         if site is None:
             return
         roles = {"shared": Value(frozenset(), trail, label)}
-        memory = memory_of(Drawn("shared", tensor))
         call = Call(Kind.SHARED, op, site, next(clock), roles, certainty, note, memory)
         self._context.ask(call, LedgerHistory({}))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from tensafe.facts import Call, Certainty, Kind, Moment, Site, StorageId, Value
 from tensafe.runtime.places import names
 from tensafe.runtime.places.frames import Place, site_of, user_places
 from tensafe.runtime.places.source import expressions_at, site_of_node, syntax_of
+from tensafe.runtime.references.states import shared_state, state_storages
 from tensafe.runtime.storages.ledger import LedgerHistory, clock, ledger_of, write_moment
 from tensafe.runtime.storages.pictures import Drawn, memory_of
 from tensafe.runtime.storages.weak import WeakFacts
@@ -108,9 +109,9 @@ class Ownership:
         """`optimizer.load_state_dict(...)` ended: note every other optimizer whose memory it now holds."""
         if place is None:
             return
-        own = set(_state_storages(optimizer))
+        own = set(state_storages(optimizer))
         for giver, _ in self._optimizers.items():
-            if giver is not optimizer and own & set(_state_storages(giver)):
+            if giver is not optimizer and own & set(state_storages(giver)):
                 first: WeakFacts[None] = WeakFacts()
                 second: WeakFacts[None] = WeakFacts()
                 first.put(giver, None)
@@ -216,11 +217,12 @@ class Ownership:
             giver, taker, kept = entry
             if any(owner is optimizer for owner, _ in giver.items()):
                 for other, _ in taker.items():
-                    if set(_state_storages(other)) & set(_state_storages(optimizer)):
+                    parts = shared_state(optimizer, other)
+                    if parts:
                         callers = [
                             Moment(Kind.STEPPED, "", site_of(at), kept.order - 1) for at in user_places(3, 3)
                         ]
-                        self._step_report(kept, place, Certainty.DID, tuple(callers[1:]))
+                        self._step_report(kept, place, Certainty.DID, tuple(callers[:0:-1]), parts)
                 self._adopted.remove(entry)
         if self._moves.entries:
             self._look_for_twins(optimizer, place)
@@ -228,8 +230,11 @@ class Ownership:
     def _look_for_twins(self, optimizer: torch.optim.Optimizer, place: Place | None) -> None:
         trained = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         for module, places in self._moves.items():
-            if len(places) < 2 or not any(id(tensor) in trained for _, tensor in names.named_tensors(module)):
+            own = names.named_tensors(module) if len(places) > 1 else ()
+            written = next(((name, tensor) for name, tensor in own if id(tensor) in trained), None)
+            if written is None:
                 continue
+            parts = (Drawn("written, and held by both", written[1], written[0]),)
             bindings = [
                 (at, order, op, binding) for at, (order, op) in places.items() if (binding := _binding(at))
             ]
@@ -238,7 +243,7 @@ class Ownership:
                 first = bindings[0]
                 if binding.call == first[3].call and binding.target != first[3].target:
                     other = Moment(Kind.VIEWED, op, site_of(first[0]), first[1])
-                    self._step_report(Kept(op, at, order, 0), place, Certainty.MAY, (other,))
+                    self._step_report(Kept(op, at, order, 0), place, Certainty.MAY, (other,), parts)
 
     # --- asking
 
@@ -261,7 +266,12 @@ class Ownership:
         self._ask(call, LedgerHistory({storage: written}))
 
     def _step_report(
-        self, kept: Kept, place: Place | None, certainty: Certainty, before: tuple[Moment, ...] = ()
+        self,
+        kept: Kept,
+        place: Place | None,
+        certainty: Certainty,
+        before: tuple[Moment, ...],
+        parts: tuple[Drawn, ...],
     ) -> None:
         if kept.place in self._told:
             return
@@ -271,7 +281,8 @@ class Ownership:
         value = Value(
             frozenset({storage}), (*before, Moment(Kind.KEPT, kept.op, site_of(kept.place), kept.order))
         )
-        call = Call(Kind.STEPPED, "Optimizer.step", site_of(place), next(clock), {"kept": value}, certainty)
+        site, memory = site_of(place), memory_of(*parts)
+        call = Call(Kind.STEPPED, written.op, site, next(clock), {"kept": value}, certainty, memory=memory)
         self._ask(call, LedgerHistory({storage: written}))
 
 
@@ -313,13 +324,6 @@ def _same_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.layout is not torch.strided or other.layout is not torch.strided:
         return False
     return one.untyped_storage() is other.untyped_storage()
-
-
-def _state_storages(optimizer: torch.optim.Optimizer) -> Iterator[StorageId]:
-    for state in optimizer.state.values():
-        for item in state.values() if isinstance(state, dict) else ():
-            if isinstance(item, torch.Tensor) and item.layout is torch.strided and item.numel():
-                yield ledger_of(item).id
 
 
 def _holds(module: torch.nn.Module, parameter: torch.Tensor) -> bool:

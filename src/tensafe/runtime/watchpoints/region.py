@@ -22,7 +22,15 @@ KEY = "_tensafe_watched"
 
 @dataclass(frozen=True, slots=True)
 class WriteSeen:
-    """One write into watched memory; `op` is "" where no call that tensafe sees made it."""
+    """One write into watched memory.
+
+    Attributes:
+        name: what is watched.
+        op: PyTorch's name of the call, "Tensor.add_"; "" where no call that tensafe sees made the write.
+        site: the line that wrote, or at which the change was noticed: `path`, `line`; None if unknown.
+        through: the tensor through which it went: "itself", "`first`, a view of shape [2], made at line 7".
+        note: what else is known; may be "".
+    """
 
     name: str  # what is watched
     op: str  # PyTorch's name, `Tensor.add_`

@@ -212,12 +212,16 @@ def _position(node: ast.expr) -> tuple[int, int]:
 def _inplace_layers() -> Iterator[type]:
     """The layers of the library that can be told to work in place, and define that themselves."""
     for layer in (*vars(torch.nn).values(), torch.nn.modules.dropout._DropoutNd):
-        if isinstance(layer, type) and "__init__" in vars(layer):
-            try:
-                if "inplace" in inspect.signature(vars(layer)["__init__"]).parameters:
-                    yield layer
-            except (TypeError, ValueError):
-                continue
+        if isinstance(layer, type) and "__init__" in vars(layer) and _takes_inplace(vars(layer)["__init__"]):
+            yield layer
+
+
+@functools.lru_cache(512)
+def _takes_inplace(init: Callable[..., None]) -> bool:
+    try:
+        return "inplace" in inspect.signature(init).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def _asks(place: Place) -> Site | None:

@@ -11,6 +11,7 @@ from tensafe.report.html.findings.picture import picture
 from tensafe.report.html.findings.source import Setting, brief, places_of, source, where
 from tensafe.report.html.findings.timeline import timeline
 from tensafe.report.html.findings.words import words
+from tensafe.report.html.wording import size
 from tensafe.report.text import Change
 
 
@@ -46,6 +47,11 @@ def who(finding: Finding) -> list[str]:
     return [f"rank {finding.rank}"] if finding.rank is not None else []
 
 
+def stored(finding: Finding) -> int:
+    """The bytes of all storages that its tensors lie in, as far as the record knows of them."""
+    return sum(memory.nbytes for memory in finding.memory)
+
+
 def _message(finding: Finding, setting: Setting) -> Html:
     return element("span", words(finding.message, setting.allowance), class_="f-message")
 
@@ -55,7 +61,8 @@ def _about(finding: Finding, setting: Setting) -> list[str]:
     times = f" · seen {finding.count:,} times" if finding.count > 1 else ""
     seen = who(finding)
     by = f"{' ' if times else ' · seen '}by {', '.join(seen)}" if seen else ""
-    return [element("bdi", where(finding.at, setting), class_="f-code"), function, times, by]
+    memory = f" · {size(stored(finding))} of memory" if stored(finding) else ""
+    return [element("bdi", where(finding.at, setting), class_="f-code"), function, times, by, memory]
 
 
 def _part(title: str, content: Html) -> Html:

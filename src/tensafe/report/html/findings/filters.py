@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from tensafe.findings import Finding, Severity
 from tensafe.findings.cells import split_cell
 from tensafe.report.html.elements import Html, element, join, void
-from tensafe.report.html.findings.card import who
+from tensafe.report.html.findings.card import stored, who
 from tensafe.report.html.wording import shortened
 from tensafe.report.places import shown_path
 
 MOST_CHARACTERS = 90
 FIRST = "main process"
 """Who saw a finding that names nobody."""
+ORDERS = (("severity", "severity"), ("file", "file and line"), ("rule", "rule"), ("bytes", "bytes of memory"))
 
 
 class Kinds:
@@ -27,6 +28,7 @@ class Kinds:
         self.files = _counted(self.file(finding) for finding in findings)
         self.processes = _counted(name for finding in findings for name in processes(finding))
         self.severities = Counter(finding.severity for finding in findings)
+        self.orders = ORDERS[: None if any(map(stored, findings)) else -1]
         self._numbers = [
             {name: number for number, name in enumerate(names)}
             for names in (self.rules, self.files, self.processes)
@@ -39,11 +41,14 @@ class Kinds:
         """The attributes by which the script knows what a finding is."""
         rules, files, names = self._numbers
         seen = " ".join(str(names[name]) for name in processes(finding))
+        nbytes = stored(finding)
         return {
             "data_severity": finding.severity.value,
             "data_rule": str(rules[f"{finding.code} {finding.name}"]),
             "data_file": str(files[self.file(finding)]),
+            "data_line": str(finding.at.line),
             "data_who": seen,
+            **({"data_bytes": str(nbytes)} if nbytes else {}),
         }
 
 
@@ -81,9 +86,10 @@ def filters(kinds: Kinds, notices: bool) -> Html:
         _choice("rule", "Rule", "all rules", kinds.rules),
         _choice("file", "File", "all files", kinds.files),
         _choice("who", "Seen by", "all processes", kinds.processes),
+        _order(kinds),
         class_="controls",
         role="search",
-        aria_label="Which findings are shown",
+        aria_label="Which findings are shown, and in which order",
     )
     return element("div", form, _status(), id="filters", hidden=True)
 
@@ -108,19 +114,34 @@ def _choice(name: str, label: str, every: str, names: Mapping[str, int]) -> Html
     return element("label", label, " ", element("select", *options, id=name))
 
 
+def _order(kinds: Kinds) -> Html:
+    """In which order; that of the page is the one by severity."""
+    options = [element("option", words, value=name) for name, words in kinds.orders]
+    return element("label", "Sort by ", element("select", *options, id="order"))
+
+
 def _status() -> Html:
     count = element("output", id="count", role="status", aria_live="polite")
-    keys = element(
+    switch = element(
+        "label",
+        void("input", type="checkbox", id="keys", checked=True, autocomplete="off"),
+        " single-key shortcuts",
+    )
+    letters = element(
+        "span", join([_key("j"), " ", _key("k"), " next, previous · ", _key("/"), " search · "]), id="letters"
+    )
+    help_ = element(
         "span",
-        join(["keys: ", _key("j"), " ", _key("k"), " next, previous · ", _key("Enter"), " open · "]),
-        join([_key("/"), " search · ", _key("Esc"), " clear"]),
+        switch,
+        " ",
+        element("span", letters, _key("Enter"), " open · ", _key("Esc"), " clear"),
         class_="keys",
     )
     buttons = [
         element("button", "Open all", type="button", id="open"),
         element("button", "Close all", type="button", id="close"),
     ]
-    return element("p", count, *buttons, keys, class_="status faint")
+    return element("p", count, *buttons, help_, class_="status faint")
 
 
 def _key(name: str) -> Html:
