@@ -144,7 +144,12 @@ def refuses(layout: Layout | None, rank: int) -> bool:
 
 
 def _live(layout: Layout) -> list[Dim]:
-    return [dim for dim in layout if dim.size != 1]
+    """The dimensions that take room; what lay on both sides of one of size one lies side by side."""
+    live = [dim for dim in layout if dim.size != 1]
+    gone = {dim.place for dim in layout if dim.size == 1}.difference(dim.place for dim in live)
+    if not gone:
+        return live
+    return [dim._replace(place=dim.place - sum(place < dim.place for place in gone)) for dim in live]
 
 
 def _merges(one: Dim, other: Dim) -> bool:

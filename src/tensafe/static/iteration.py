@@ -16,6 +16,7 @@ from tensafe.static.values import (
     NOTHING_KNOWN,
     TENSOR,
     THING,
+    UNKNOWN,
     YES,
     Choice,
     Constant,
@@ -118,6 +119,7 @@ def child(m: Machine, value: Memory, key: object, make: Callable[[], Value] | No
             part.owner = value.owner or value
             part.exact = value.exact and key != ("item", "any")
             part.moved = value.moved
+            part.grad = max(part.grad, min(value.grad, UNKNOWN))
             if value.trail and type(part) is Memory:
                 part.trail = value.trail
         value.children[key] = part

@@ -69,6 +69,7 @@ def _join_memory(one: Memory, other: Memory) -> Memory:
     joined.joined = True
     joined.exact = one.exact and other.exact and len(storages) <= 8
     joined.hidden = one.hidden and other.hidden
+    joined.moved = one.moved or other.moved
     joined.dtype = one.dtype if one.dtype == other.dtype else Dtype.UNKNOWN
     joined.spread = one.spread and other.spread
     joined.cuts = one.cuts if one.cuts == other.cuts else ()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensafe.facts import Kind, Moment
+from tensafe.ops import words
 from tensafe.static.machine import Machine
 from tensafe.static.values import Class, Frame, State
 
@@ -17,6 +18,8 @@ _MODEL = re.compile(
     r"|^self$",
     re.IGNORECASE,
 )
+# What a class says when it, or its caller, writes the parameters where they are between the two methods.
+_TRAINS = words("train epoch step optim fit( loss best patience copy_( add_( mul_( sub_( lerp_( fill_(")
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -38,8 +41,8 @@ def look(m: Machine, cls: Class) -> None:
     kept = [one for one in kept if _MODEL.search(one.model) and "optim" not in one.model.lower()]
     changed = {name for method in cls.methods.values() for name in _changed_in(method)}
     kept = [one for one in kept if one.name not in changed]
-    if not kept:
-        return
+    if not kept or not any(m.source.holds(cls.node, word) for word in _TRAINS):
+        return  # what gives a parameter new data, `p.data = q`, leaves what was kept as it is
     for method in cls.methods.values():
         for name, model, node in _restored_in(method, {one.name for one in kept}):
             for one in kept:

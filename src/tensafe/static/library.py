@@ -24,6 +24,7 @@ from tensafe.static.costs import fresh_copies, saved_parts, shapes
 from tensafe.static.graphs import deep_copies, finished, keeping, to_arrays
 from tensafe.static.iteration import rounds
 from tensafe.static.machine import Machine
+from tensafe.static.past import history
 from tensafe.static.tensor_methods import extreme, finish
 from tensafe.static.unknowns import unknown
 from tensafe.static.values import (
@@ -242,8 +243,17 @@ def _write_out(m: Machine, given: Arguments, node: ast.Call, name: str) -> Value
     out = given.keywords.get("out")
     if type(out) is not Memory:
         return None
+    _records_nothing(m, [*operations.tensors_of(given.positional), out])
     operations.write(m, out, f"torch.{name}", node)
     return out
+
+
+def _records_nothing(m: Machine, tensors: list[Memory]) -> None:
+    """A call with `out=` refuses what requires grad: what was only likely to have a graph has none."""
+    if m.trains and not any(tensor.grad == YES for tensor in tensors):
+        for tensor in tensors:
+            for one in history(tensor) if tensor.grad == LIKELY else ():
+                one.grad = NO
 
 
 def distribution(m: Machine, given: Arguments) -> Value:
@@ -343,8 +353,8 @@ _SPECIAL = {
     "torch.utils.data.DataLoader": _loader,
     "torch.clone": _clone,
     "torch.tensor": rebuilt.tensor,
-    "torch.Tensor": rebuilt.tensor,
-    "torch.FloatTensor": rebuilt.tensor,
+    "torch.Tensor": rebuilt.typed,
+    "torch.FloatTensor": rebuilt.typed,
     "torch.as_tensor": rebuilt.as_tensor,
     "torch.asarray": rebuilt.as_tensor,
     "torch.from_numpy": rebuilt.from_numpy,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from tensafe.ops import LAYERS, Dtype, LayerOp, Op, Saves, words
 from tensafe.static import autograd_functions, definitions, operations, training
@@ -36,7 +37,10 @@ from tensafe.static.values import (
 )
 
 _CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
-_WITHOUT_PARAMETERS = frozenset({"Identity"})
+_WITHOUT_PARAMETERS = re.compile(
+    r"(Pad|Pool|Unpool)[123]d$|Loss$|Pad$|Shrink$|Distance$|Similarity$|[Ss]huffle$"
+    r"|^(Fold|Unfold|Threshold|RReLU|Softmin|Softmax2d|LocalResponseNorm|CosineSimilarity)$"
+)
 _KNOWN_PARAMETERS = words(
     """
     LSTM GRU RNN MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder
@@ -165,6 +169,8 @@ def _run_layer(m: Machine, layer: Layer, given: Arguments, node: ast.Call) -> Va
 
 def _unknown_layer(m: Machine, layer: Layer, tensors: list[Memory]) -> Value:
     own = YES if layer.name in _KNOWN_PARAMETERS else LIKELY
+    if _WITHOUT_PARAMETERS.search(layer.name):
+        own = NO
     grad = max([own, *(tensor.grad for tensor in tensors)])
     kind = TENSOR if layer.name in _KNOWN_PARAMETERS else THING
     cuts = operations.cuts_of(list(tensors))
@@ -208,7 +214,10 @@ def _with_parameters(
     grad = max(weight.grad, tensors[0].grad if op.name != "embedding" else NO)
     result = m.fresh(TENSOR, grad, (*tensors, weight))
     result.dtype = Dtype.FLOAT
-    result.form = shapes.of_result(m, op.name, operands, tensors)
+    if op.name.startswith("conv"):
+        result.form = shapes.of_convolution(tensors, layer.options)
+    else:
+        result.form = shapes.of_result(m, op.name, operands, tensors)
     result.cuts = operations.cuts_of(list(operands))
     if result.grad >= LIKELY and op.saves is not Saves.NOTHING:
         kept = [tensors[0]] if weight.grad >= LIKELY or op.saves is Saves.INPUT else []

@@ -27,9 +27,24 @@ from tensafe.static.values import (
 )
 
 
+def typed(m: Machine, given: Arguments, node: ast.Call) -> Value:
+    """`torch.Tensor(data)`: a copy of numbers and arrays in its own type, another name of a tensor."""
+    data = given.get(0, "data")
+    if type(data) is Memory and data.kind == TENSOR:
+        return view_of(data)
+    return _rebuilt(m, data, given, node)
+
+
 def tensor(m: Machine, given: Arguments, node: ast.Call) -> Value:
     """`torch.tensor(data)`: a copy without history."""
     data = given.get(0, "data")
+    made = _rebuilt(m, data, given, node)
+    if type(data) is Memory and node.args:
+        fresh_copies.copied(m, "torch.tensor", data, node.args[0], node)
+    return made
+
+
+def _rebuilt(m: Machine, data: Value | None, given: Arguments, node: ast.Call) -> Memory:
     made = m.fresh(TENSOR)
     operands = [data] if data is not None else []
     live = [one for one in tensors_of(operands) if one.grad == YES and not one.leaf and one.kind == TENSOR]
@@ -44,8 +59,6 @@ def tensor(m: Machine, given: Arguments, node: ast.Call) -> Value:
             made.cuts = (Cut(m.moment(Kind.CUT, "torch.tensor", node), cut.source, rebuilt=True), *old)[:4]
     made.data = not wants_grad
     made.form = Form(CONTIGUOUS)
-    if type(data) is Memory and node.args:
-        fresh_copies.copied(m, "torch.tensor", data, node.args[0], node)
     if wants_grad:
         made.grad, made.leaf = YES, True
     _type(made, data, given)

@@ -31,6 +31,7 @@ BUDGET_OF_FUNCTION = 4_000
 # What a module returns goes into the loss; so does what a loss function returns.
 _TRUSTED = re.compile(r"^_?forward(_|$)|_forward$|^(training|shared)_step$|^__call__$|loss|^forward")
 _UNTRUSTED = re.compile(r"inference|generat|predict|eval|sample|test")
+_UNTRUSTED_CLASS = re.compile(r"predictor|postprocess|inference|evaluator|metric")
 _SAYS = ("only for inference", "for inference only", "inference only")  # in a comment, or in the docstring
 _DATA = re.compile(
     r"mask|ids?$|idx|ind(ex|ices)|label|target|len|size|shape|num|pos|box|coord|step|time|dim|scale|eps|mode|flag|"
@@ -118,7 +119,9 @@ def _root(
     frame = Frame(m.source, {}, (scope,), label)
     frame.owner, frame.self_value = cls, receiver
     frame.node = node
-    frame.trusted = _is_trusted(node, cls) and not any(m.source.holds(node, words) for words in _SAYS)
+    frame.trusted = _is_trusted(node, cls) and not (
+        m.source.only_runs or any(m.source.holds(node, words) for words in _SAYS)
+    )
     for decorator in node.decorator_list:
         switched = grad_mode(m, decorator)
         m.grad_on = m.grad_on if switched is None else switched
@@ -150,6 +153,8 @@ def _take_back(m: Machine) -> None:
 
 def _is_trusted(node: ast.FunctionDef | ast.AsyncFunctionDef, cls: Class | None) -> bool:
     if _UNTRUSTED.search(node.name.lower()):
+        return False
+    if cls is not None and _UNTRUSTED_CLASS.search(cls.node.name.lower()):
         return False
     if cls is not None and cls.kind != "module":
         return "loss" in node.name.lower() or (cls.kind == "" and "loss" in cls.node.name.lower())

@@ -51,6 +51,10 @@ _TRIGGERS = tuple(
 _VIEW = re.compile(r"\.view\(")
 _ORDER = re.compile(r"\.(permute|transpose|swapaxes|movedim|expand|t)\(|\.m?T\b|channels_last|batch_first")
 _NEAR = 600  # characters in which a view follows the call that changes the order
+# Engines that only run models: their layers compute no gradients.
+_ENGINES = re.compile(
+    r"^\s*(?:from|import) (?:vllm|sglang|lmdeploy|tensorrt_llm|exllamav[23])\b", re.MULTILINE
+)
 _RELEVANT = re.compile(r"\b(torch|numpy|state_dict)\b")
 
 
@@ -83,6 +87,11 @@ class Source:
             lines = self._lines_with[word] = _lines_of(self.text, re.compile(re.escape(word)))
         first = bisect.bisect_left(lines, node.lineno)
         return first < len(lines) and lines[first] <= (node.end_lineno or node.lineno)
+
+    @functools.cached_property
+    def only_runs(self) -> bool:
+        """Whether the file builds on an engine in which no model is trained."""
+        return _ENGINES.search(self.text) is not None
 
     @functools.cached_property
     def stars(self) -> list[ast.ImportFrom]:

@@ -154,8 +154,10 @@ def loop(m: Machine, node: ast.For | ast.AsyncFor) -> bool:
             m.round_began = m.past.newest
             finished.next_round(m, this)
             assignment.store(m, node.target, value, node)
-            m.block(node.body)
+            left = m.block(node.body)
             m.path = path
+            if left and isinstance(node.body[-1], ast.Return | ast.Raise | ast.Break):
+                break
     m.round_began = began
     m.block(node.orelse)
     m.path = path

@@ -155,6 +155,8 @@ def _detach(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast
 
 
 def _detach_in_place(m: Machine, receiver: Memory, name: str, given: Arguments, node: ast.Call) -> Value:
+    if receiver.leaf:
+        known.freeze(m, receiver)
     receiver.grad, receiver.parents, receiver.leaf = NO, (), True
     return receiver
 

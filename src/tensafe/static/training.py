@@ -98,11 +98,16 @@ def restore(m: Machine, target: Value, value: Value, node: ast.Call) -> None:
     if type(value) is State:
         twins.loaded(m, target, value.owner, node)
         ties.loaded(m, target, value, node)
+    own = False
     for kept in _kept(value):
         write = m.past.last_write(kept.storages, kept.trail[-1], m.path)
-        same = _overlap(m, storages, kept.storages)
-        if write is not None and same:
+        if not _overlap(m, storages, kept.storages):
+            continue
+        own = True
+        if write is not None:
             m.ask_kept(Kind.RESTORED, node, kept, write.moment, "Module.load_state_dict")
+    if own:
+        return  # each parameter is given the values that it has
     written = m.fresh(TENSOR)
     written.storages = storages
     grad_on, m.grad_on = m.grad_on, False
@@ -144,13 +149,14 @@ def call_state(m: Machine, state: State, name: str, given: Arguments, node: ast.
 def call_optimizer(m: Machine, optimizer: Optimizer, name: str, given: Arguments, node: ast.Call) -> Value:
     """`step`, `state_dict`, `load_state_dict` and `add_param_group` of an optimizer."""
     if name == "step":
+        losses = m.backwards[min(optimizer.seen, len(m.backwards)) :]
         cuts.stepped(m, optimizer, node)
         moment = m.hazards.step(optimizer, node)
         for kept in optimizer.borrowers:
             borrowed = State("optimizer", optimizer, (optimizer.storage,), (kept,))
             m.ask_kept(Kind.STEPPED, node, borrowed, moment, f"{optimizer.name}.step")
         twins.stepped(m, optimizer, node, moment)
-        ties.stepped(m, optimizer, node)
+        ties.stepped(m, optimizer, node, losses)
         leaks.stepped(m, optimizer)
         never_reached.stepped(m, optimizer)
     elif name == "zero_grad":
@@ -213,6 +219,7 @@ def autograd_grad(m: Machine, given: Arguments, node: ast.Call) -> Value:
     keeps = given.flag("create_graph") is True
     for one in memories(outputs) if outputs is not None else []:
         m.hazards.used(one, node, backward=True)
+        cuts.used(m, one)
         if not keeps and given.flag("retain_graph") is not True:
             m.past.forget_saves(one)
     parents = tuple(memories(outputs))[:4] if outputs is not None else ()

@@ -12,9 +12,11 @@ from tensafe.static.aliasing.meant import (
     is_built_up,
     is_meant,
     is_to_be_written,
+    keeps_original,
     only_converts,
 )
 from tensafe.static.aliasing.writing import Writing, lies_in, moment_in, shares
+from tensafe.static.costs import around
 from tensafe.static.values import Frame, Instance, Layer, Value
 from tensafe.syntax.chains import Function, Origin, alias_of, argument_for, links, parameter_of
 from tensafe.syntax.reading import Syntax, binds, dotted
@@ -35,6 +37,8 @@ def callers_argument(at: Writing) -> bool:
     name, origin = found
     if is_to_be_written(name) or (not at.target.exact and not origin.may_copy):
         return False  # an index under a name: a copy, when it is a mask
+    if _waits_for_another(at, name):
+        return False
     node, frame = at.m.called_from[-1]
     if function.name == "forward" and isinstance(node, ast.Call) and not origin.makers:
         return _caller_reads(at, node, frame, function, name, origin)
@@ -43,9 +47,22 @@ def callers_argument(at: Writing) -> bool:
         return False
     if (gives and not origin.converts) or brings_data(at.syntax, at.name) or is_built_up(at.syntax, {name}):
         return False
+    if keeps_original(at.syntax, name, at.statement.lineno):
+        return False
     if not gives and not any(at.syntax.read_after(at.statement, text) for text in {name, at.name}):
         return False
     return isinstance(node, ast.Call) and _caller_reads(at, node, frame, function, name, origin)
+
+
+def _waits_for_another(at: Writing, name: str) -> bool:
+    """`if i > 0: x += y` in a loop that gives `x` another tensor: the argument may never be written."""
+    loop = around.loop_around(at.frame.source, at.node)
+    if loop is None or name not in around.bound_in(loop):
+        return False
+    here = at.syntax.parents.get(at.node)
+    while here is not None and here is not loop and not isinstance(here, ast.If):
+        here = at.syntax.parents.get(here)
+    return isinstance(here, ast.If)
 
 
 def _value_node(at: Writing) -> ast.AST:
@@ -65,6 +82,8 @@ def _caller_reads(
         if binds(statement, text):
             return False
         read = syntax.read_after(statement, text)
+        if read is not None and (_is_next_round(read, text, call, frame) or _is_key(syntax, read)):
+            return False
         if read is not None and (_is_next_part(read, given, statement) or _is_to_be_filled(syntax, text)):
             return False
         if read is not None and at.m.books.tells((frame.source.path, "argument", function.lineno)):
@@ -72,6 +91,18 @@ def _caller_reads(
             later = moment_in(at.m, frame, Kind.COPIED, "", read, "read")
             return at.tell("argument", (*at.made(origin), passed, later), text)
     return False
+
+
+def _is_key(syntax: Syntax, read: ast.expr) -> bool:
+    """`optimizer.state[p]` finds the parameter, whatever its values are."""
+    owner = syntax.parents.get(read)
+    return isinstance(owner, ast.Subscript) and owner.slice is read and dotted(owner.value).endswith(".state")
+
+
+def _is_next_round(read: ast.expr, name: str, call: ast.Call, frame: Frame) -> bool:
+    """Whether it is read by the same call alone, in a round of the loop that has given the name another."""
+    loop = around.loop_around(frame.source, call)
+    return loop is not None and name in around.bound_in(loop) and any(node is read for node in ast.walk(call))
 
 
 def _is_next_part(read: ast.expr, given: ast.expr, statement: ast.stmt) -> bool:

@@ -90,6 +90,18 @@ def gives_back(syntax: Syntax, names: set[str]) -> bool:
     return False
 
 
+def keeps_original(syntax: Syntax, name: str, before: int) -> bool:
+    """Whether the function clones its argument first, under another name, as it is going to write it."""
+    return any(
+        isinstance(node, ast.Assign)
+        and node.lineno < before
+        and isinstance(node.value, ast.Call)
+        and dotted(node.value.func) == f"{name}.clone"
+        and all(isinstance(target, ast.Name) and target.id != name for target in node.targets)
+        for node in syntax.own
+    )
+
+
 def brings_data(syntax: Syntax, name: str) -> bool:
     """Whether a function adds anything to this tensor that does not come from the tensor itself."""
     return any(_brings_data(part, name) for part in syntax.own)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from tensafe.facts import Certainty, Kind
 from tensafe.static.aliasing.writing import Writing, holds, is_parameter, moment_in, shares, target_of
+from tensafe.static.costs import around
 from tensafe.static.values import ARRAY, TENSOR, Instance, Mapping, Memory, Sequence
-from tensafe.syntax.chains import Origin, default_of, made_from
+from tensafe.syntax.chains import MAY_COPY, NEVER_COPIES, Origin, default_of, made_from
 from tensafe.syntax.reading import binds, dotted
 
 _LABELS = re.compile(r"label|target|gold", re.IGNORECASE)
@@ -19,6 +21,8 @@ _FLOATS = frozenset({"float", "double", "half", "bfloat16"})
 _INTEGERS = re.compile(
     r"ind(ex|ices)|idx|ids?$|mask|label|target|len(gth)?s?$|count|num|pixel|uint8|byte", re.IGNORECASE
 )
+_SCRATCH = re.compile(r"buf|scratch|workspace|tmp|temp", re.IGNORECASE)
+_SHAPED_LIKE = frozenset({"reshape_as", "view_as", "expand_as", "type_as"})
 _KEEPING = frozenset({"detach", "cpu", "to", "float", "contiguous"})
 
 
@@ -40,12 +44,34 @@ def two_names(at: Writing) -> bool:
     if not others or at.statement is None or _counts(at):
         return False
     origin = made_from(at.syntax, at.name, at.statement.lineno)
+    if origin is not None and _is_given_back(at, dotted(origin.root)):
+        return False
     if origin is not None and dotted(origin.root) in others and _surprises(at, origin):
         name = dotted(origin.root)
         read = _both_read(at, name)
         sure = _certainty(at, origin)
+        if read is not None and _may_exclude(at, read, origin.statement):
+            return False
         return read is not None and at.tell("names", (*at.made(origin), at.read(read)), name, sure)
     return any(_kept(at, name) for name in others)
+
+
+def _is_given_back(at: Writing, name: str) -> bool:
+    """`flat = x.flatten(); flat[i] = 0; x = flat.reshape(shape)`: the write is to be one to both names."""
+    assert at.statement is not None
+    return any(
+        statement.lineno > at.statement.lineno and _views(value) == at.name
+        for statement, value in at.syntax.assignments(name)
+    )
+
+
+def _views(node: ast.expr) -> str:
+    """The name in `name.reshape(shape)` and `name.view_as(x)`, or nothing."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr not in NEVER_COPIES and node.func.attr not in MAY_COPY:
+            return ""
+        node = node.func.value
+    return dotted(node) if isinstance(node, ast.Name | ast.Attribute) else ""
 
 
 def _counts(at: Writing) -> bool:
@@ -83,7 +109,13 @@ def _both_read(at: Writing, name: str) -> ast.expr | None:
     read = at.syntax.read_after(at.statement, name)
     if read is None or at.syntax.read_after(at.statement, at.name) is None:
         return None
-    return read
+    call = at.syntax.parents.get(read)
+    is_shape = isinstance(call, ast.Call) and read in call.args and _last_name(call) in _SHAPED_LIKE
+    return None if is_shape else read
+
+
+def _last_name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def _surprises(at: Writing, origin: Origin) -> bool:
@@ -97,7 +129,9 @@ def _surprises(at: Writing, origin: Origin) -> bool:
 
 def _kept(at: Writing, name: str) -> bool:
     """`before = x; x.add_(1)`, and both are read afterwards."""
-    if not isinstance(at.root, ast.Name) or at.statement is None or not at.target.exact:
+    if not isinstance(at.root, ast.Name) or at.statement is None:
+        return False
+    if not at.target.exact or at.target.moved or _is_joined(at.target):
         return False
     origin = made_from(at.syntax, name, _end_of_loop(at) or at.statement.lineno - 1)
     if origin is None or dotted(origin.root) != at.name or origin.statement is None:
@@ -107,10 +141,51 @@ def _kept(at: Writing, name: str) -> bool:
     if not origin.may_copy and not _is_exact(at, name):
         return False
     read = _both_read(at, name)
-    if read is None or _is_narrowed(at, origin.statement):
+    if read is None or _is_narrowed(at, origin.statement) or _rules_out(at, read):
+        return False
+    if _may_exclude(at, read, origin.statement):
         return False
     written = moment_in(at.m, at.frame, Kind.WRITTEN, at.op, at.node)
     return at.tell("kept", (written, at.read(read)), name, at=origin.statement)
+
+
+def _may_exclude(at: Writing, read: ast.expr, made: ast.stmt | None) -> bool:
+    """Whether the write and the read hang on two questions: nobody knows that both come in one run."""
+    common = set(_conditions(at, made)) if made is not None else set()
+    write = [one for one in _conditions(at, at.node) if one not in common]
+    if any((question, not arm) in common for question, arm in write):
+        return True  # the second name is made in the other arm
+    if made is not None and _is_part_of_round(at, made, read):
+        return True
+    return bool(write) and any(one not in write and one not in common for one in _conditions(at, read))
+
+
+def _is_part_of_round(at: Writing, made: ast.stmt, read: ast.expr) -> bool:
+    """Whether the other name is read where the next round of a loop takes another part of it: `x[:, i:j]`."""
+    owner = at.syntax.parents.get(read)
+    loop = around.loop_around(at.frame.source, made)
+    if loop is None or not isinstance(owner, ast.Subscript) or at.syntax.statement(read) is not made:
+        return False
+    return around.mentions(owner.slice, around.bound_in(loop))
+
+
+def _conditions(at: Writing, node: ast.AST) -> Iterator[tuple[ast.If, bool]]:
+    """The conditions around a node, each with the arm that the node is in."""
+    here: ast.AST | None = at.syntax.parents.get(node)
+    inner: ast.AST = node
+    while here is not None:
+        if isinstance(here, ast.If) and inner is not here.test:
+            yield here, inner in here.body
+        inner, here = here, at.syntax.parents.get(here)
+
+
+def _rules_out(at: Writing, read: ast.expr) -> bool:
+    """`x.masked_fill_(mask, -inf); i = x.topk(k)[1]; before.gather(1, i)` reads nothing that was written."""
+    call, method = at.node, at.syntax.parents.get(read)
+    if not isinstance(call, ast.Call) or not at.op.endswith("masked_fill_"):
+        return False
+    is_gathered = isinstance(method, ast.Attribute) and method.attr == "gather"
+    return is_gathered and any("inf" in ast.unparse(value) for value in call.args)
 
 
 def _is_narrowed(at: Writing, kept: ast.stmt) -> bool:
@@ -182,6 +257,8 @@ def own_attribute(at: Writing) -> bool:
     if _LAID_OUT_ANEW & set(origin.makers):
         return False
     name = dotted(origin.root)
+    if _SCRATCH.search(name):
+        return False
     held = at.frame.self_value.attributes.get(name[5:])
     if type(held) is not Memory or held.kind != TENSOR or not shares(held, at.target):
         return False
@@ -205,6 +282,14 @@ def _end_of_loop(at: Writing) -> int:
             end = here.end_lineno or 0
         here = at.syntax.parents.get(here)
     return end
+
+
+def _is_joined(target: Memory) -> bool:
+    """Whether what is written is another tensor on one of two ways: `x + bias` where there is a bias."""
+    memory: Memory | None = target
+    while memory is not None and not memory.joined:
+        memory = memory.base
+    return memory is not None and len(memory.storages) > 1
 
 
 def _is_exact(at: Writing, name: str) -> bool:

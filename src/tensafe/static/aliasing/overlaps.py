@@ -14,6 +14,7 @@ from tensafe.static.machine import Machine
 from tensafe.static.values import TENSOR, Constant, Memory, Sequence, Value
 from tensafe.syntax.reading import dotted
 
+EMPTY = "empty"
 _EXPANDING = words("expand expand_as broadcast_to")
 FOLDING = _EXPANDING | {"unfold", "as_strided"}
 _ONE_VALUE = words("fill_ zero_ clamp_ clip_ relu_ nan_to_num_")
@@ -30,7 +31,13 @@ def folded(m: Machine, name: str, view: Memory, given: Arguments, node: ast.AST)
     else:
         overlaps = name == "as_strided" and _strides_meet(given)
     if overlaps:
-        view.folded = m.moment(Kind.VIEWED, f"Tensor.{name}", node)
+        view.folded = m.moment(Kind.VIEWED, f"Tensor.{name}", node, note=EMPTY if _is_of_empty(node) else "")
+
+
+def _is_of_empty(node: ast.AST) -> bool:
+    """`torch.empty(()).expand(...)`: a stand-in for a shape, as no value was ever in it."""
+    owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    return isinstance(owner, ast.Call) and dotted(owner.func).rpartition(".")[2].endswith("empty")
 
 
 def _grows(given: Arguments) -> bool:
@@ -72,7 +79,9 @@ def _numbers(value: Value | None) -> list[int]:
 
 def held_by_module(m: Machine, value: Value | None, op: str, node: ast.AST) -> None:
     """A parameter or buffer is made of a folded tensor: the first step, or the first load, is refused."""
-    if type(value) is Memory and value.folded is not None and value.folded.op != "Tensor.expand_as":
+    if type(value) is not Memory or value.folded is None or value.folded.note == EMPTY:
+        return
+    if value.folded.op != "Tensor.expand_as":
         fact = Fact(frozenset(), (value.folded,))
         m.put(Kind.REFUSED, op, node, m.frame, {"target": fact}, note="overlaps itself")
 

@@ -11,6 +11,7 @@ from tensafe.facts import Value as Fact
 from tensafe.ops import words
 from tensafe.static.aliasing.books import Repeat
 from tensafe.static.aliasing.writing import Writing, moment_in
+from tensafe.static.costs import around
 from tensafe.static.iteration import view_of
 from tensafe.static.joins import join
 from tensafe.static.machine import Machine
@@ -89,6 +90,9 @@ def appended(m: Machine, value: Value, node: ast.Call) -> None:
     """`layers.append(block)` in a loop, where `block` was made before it."""
     if not isinstance(value, Layer | Instance) or not node.args or not isinstance(node.args[0], ast.Name):
         return
+    loop = around.loop_around(m.frame.source, node)
+    if loop is None or node.args[0].id in around.bound_in(loop):
+        return  # each call, or each round, gives the name another
     before = m.books.appended.get(node)
     m.books.appended[node] = value
     if before is value and has_parameters(value):

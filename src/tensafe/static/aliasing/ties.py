@@ -64,8 +64,8 @@ def module_stored(m: Machine, owner: Value, old: Value | None, value: Value, tar
         m.books.replaced.append((Held(optimizer, value, m.frame, target, made), dotted(target)))
 
 
-def stepped(m: Machine, optimizer: Value, node: ast.AST) -> None:
-    """An optimizer steps: is there a module that has taken the place of one of its own?"""
+def stepped(m: Machine, optimizer: Value, node: ast.AST, losses: list[Memory]) -> None:
+    """An optimizer steps after these backwards: has a module taken the place of one of its own?"""
     for held, label in m.books.replaced:
         made = held.made.site
         if held.optimizer is optimizer and made and m.books.tells((made.path, "replaced", made.line)):
@@ -80,13 +80,12 @@ def stepped(m: Machine, optimizer: Value, node: ast.AST) -> None:
             fact = Fact(frozenset(), (step,), "the model")
             m.put(Kind.UNTIED, "Optimizer.step", lonely[1], lonely[2], {"tied": fact}, note="orphans")
         elif m.books.twins:
-            _check_copy(m, optimizer, node)
+            _check_copy(m, optimizer, node, losses)
 
 
-def _check_copy(m: Machine, optimizer: Optimizer, node: ast.AST) -> None:
+def _check_copy(m: Machine, optimizer: Optimizer, node: ast.AST, losses: list[Memory]) -> None:
     """What was trained is a deep copy of the model whose parameters the optimizer has."""
-    loss = m.backwards[-1] if m.backwards else None
-    leaves = [one for one in history(loss) if one.leaf and one.grad == YES] if loss is not None else []
+    leaves = [one for loss in losses for one in history(loss) if one.leaf and one.grad == YES]
     made = next((moment for other, moment in m.books.optimizers if other is optimizer), None)
     if not leaves or made is None:
         return

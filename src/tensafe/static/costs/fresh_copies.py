@@ -34,6 +34,7 @@ _MAY_BE_THE_SAME = words(  # a cast to the type it has, a dropout in evaluation
     pixel_unshuffle
     """
 )
+_KEEPS_RESULT_TOO = words("cdist scaled_dot_product_attention pow")  # beside its inputs
 _SMALL = words(
     """
     sum mean prod norm std var amax amin nansum nanmean mse_loss l1_loss smooth_l1_loss det trace dot
@@ -135,7 +136,8 @@ def _is_fresh(name: str, result: Memory) -> bool:
     op = OPS.get(name)
     if op is None or op.gives is not Gives.FRESH or name in _SMALL | _MAY_BE_THE_SAME:
         return False
-    return op.saves not in (Saves.OUTPUT, Saves.BOTH) or result.grad == NO
+    keeps_result = op.saves in (Saves.OUTPUT, Saves.BOTH) or name in _KEEPS_RESULT_TOO
+    return not keeps_result or result.grad == NO
 
 
 def _index(m: Machine, source: Memory, operand: ast.Subscript) -> str:

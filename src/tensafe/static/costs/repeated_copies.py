@@ -45,7 +45,10 @@ def _is_repeated(m: Machine, form: forms.Form, node: ast.AST) -> bool:
     if form.frame.source is not m.frame.source:
         return False
     loop = around.loop_around(m.frame.source, node)
-    return loop is not None and not around.is_in(form.made, loop, m.frame.source)
+    if loop is None or around.is_in(form.made, loop, m.frame.source):
+        return False
+    source = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    return source is None or not around.mentions(source, around.bound_in(loop))
 
 
 def finish(m: Machine) -> None:

@@ -54,10 +54,21 @@ def of_result(m: Machine, name: str, operands: list[Value], tensors: list[Memory
         return _laid(_each(first.layout, operands), first)
     if name in ("linear", "layer_norm"):
         return _laid(forms.without_sizes(forms.contiguous([None] * len(first.layout))), None)
-    if name == "conv" or name.startswith(("conv1d", "conv2d", "conv3d", "max_pool", "avg_pool")):
+    if name.startswith("max_pool"):  # an average may be taken over all of the image, a maximum hardly ever is
         kept = forms.copied(first.layout)
         return _laid(forms.without_sizes(kept), first) if kept else None
     return None
+
+
+def of_convolution(tensors: list[Memory], options: dict[str, Value]) -> Form | None:
+    """A convolution keeps the order; one that may shrink an image to a single pixel leaves no order in it."""
+    form, padding, stride = tensors[0].form, options.get("padding"), options.get("stride")
+    is_padded = type(padding) is Constant and padding.value != 0
+    is_strided = stride is not None and not (type(stride) is Constant and stride.value == 1)
+    if form is None or form.layout is None or is_strided or not is_padded:
+        return None
+    kept = forms.copied(form.layout)
+    return _laid(forms.without_sizes(kept), form) if kept else None
 
 
 def _product(tensors: list[Memory]) -> Form | None:

@@ -25,6 +25,7 @@ class Known:
         self.optimizers: list[Optimizer] = []  # those that the program's own statements step
         self.refusal_expected = 0  # how many `try` and `raises` around wait for PyTorch's error
         self.inferring = False  # inside `torch.inference_mode()`
+        self.handed: set[int] = set()  # storages of modules that a call out of sight was given
         self.frozen: set[int] = set()  # storages of modules whose parameters require no gradient
         self.normed: dict[int, Moment] = {}  # storages of layers under the older `weight_norm`, and where
         self.hooked: dict[int, Moment] = {}  # storages of layers with a full backward hook, and where
@@ -34,6 +35,7 @@ class Known:
         self.from_top, self.first_storage = from_top, first_storage
         self.refusal_expected, self.inferring = 0, False
         self.hooked.clear()
+        self.handed.clear()
         self.optimizers.clear()
 
 
@@ -106,6 +108,12 @@ def is_frozen(m: Machine, storage: int) -> bool:
     """Whether the parameters in this storage were told to require no gradient."""
     frozen = m.graphs.frozen
     return bool(frozen) and (storage in frozen or any(one in frozen for one in m.past.around(storage)))
+
+
+def may_be_replaced(m: Machine, leaf: Memory) -> bool:
+    """Whether somebody out of sight was given the module of a parameter, and may have given it another."""
+    handed = m.graphs.handed
+    return bool(handed) and any(storage in handed for storage in m.past.around(leaf.storages[0]))
 
 
 def freeze(m: Machine, value: Value) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tensafe.facts import Kind, Moment, StorageId
 from tensafe.facts import Value as Fact
-from tensafe.static.graphs.known import live_leaf, moment_of, records
+from tensafe.static.graphs.known import live_leaf, may_be_replaced, moment_of, records
 from tensafe.static.values import TENSOR, YES, Memory, Value
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def refused(
 
 
 def _of_leaf(m: Machine, target: Memory, leaf: Memory, op: str, node: ast.AST, spell: Spell) -> bool:
-    if not records(m, leaf):
+    if not records(m, leaf) or may_be_replaced(m, leaf):
         return False
     trail = (moment_of(leaf.made, Kind.MADE),) if leaf.made is not None else ()
     _ask(m, target, op, node, spell(m, node, target), trail, "leaf" if target is leaf else "view of a leaf")
