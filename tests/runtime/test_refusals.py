@@ -319,7 +319,10 @@ def test_what_cannot_be_copied_is_found_inside_a_library_object(tmp_path: Path) 
                 self.net = nn.Linear(2, 2)
                 self.inbox = queue.Queue()
 
-        copy.deepcopy(Agent())
+        agent = Agent()
+        for name, value in {"steps": 3}.items():
+            setattr(agent, name, value)
+        copy.deepcopy(agent)
         """,
         tmp_path,
     )

@@ -13,7 +13,7 @@ from tensafe.runtime.places.frames import INTERNAL, Place, site_of
 from tensafe.runtime.places.source import expressions_at
 from tensafe.runtime.refusals.frames import Step, spelled
 from tensafe.runtime.refusals.holders import latest, names_of
-from tensafe.runtime.refusals.origins import Put, attribute, filled
+from tensafe.runtime.refusals.origins import Put, attribute, attribute_of_any_name, filled
 from tensafe.runtime.refusals.refusal import Refusal, Seen, made_at_place, value_of
 from tensafe.runtime.refusals.trail import trail
 
@@ -157,6 +157,9 @@ def _kept(seen: Seen, levels: list[Level], was_made: Moment | None) -> Put | Non
             puts = filled(names_of(level.holder), seen.trace.files)
         if puts:
             return latest(puts, was_made)
+    if any(level.is_attribute for level in levels):
+        puts = attribute_of_any_name(seen.trace.files)
+        return latest(puts, was_made) if puts else None
     return None
 
 

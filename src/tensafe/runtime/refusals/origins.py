@@ -215,14 +215,18 @@ def attribute(owner: Any, name: str, elsewhere: Iterable[str] | None = None) -> 
     puts = [put for put in puts if not put.is_plain]
     if elsewhere is None or puts:
         return puts
-    files = list(own_files(elsewhere))
-    for filename, syntax in files:
+    for filename, syntax in own_files(elsewhere):
         puts = [put for put in _to_attribute(filename, syntax, name) if not put.is_plain]
         if puts:
             return puts
+    return []
+
+
+def attribute_of_any_name(elsewhere: Iterable[str]) -> list[Put]:
+    """Where the program puts values under names that it computes: `setattr(module, name, value)`."""
     return [
         Put(filename, node, node.args[2])
-        for filename, syntax in files
+        for filename, syntax in own_files(elsewhere)
         for node in syntax.parents
         if isinstance(node, ast.Call) and _named_by_a_variable(node)
     ]
