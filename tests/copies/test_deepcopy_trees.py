@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +15,19 @@ from torch import nn
 
 import tensafe
 from copies.twins import assert_apart, assert_twins, sharing
-from tensafe.copies.walking import trees
+from tensafe.copies.walking import compiled, trees
+
+
+@pytest.fixture(params=["compiled", "python"], scope="module", autouse=True)
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each test once with the compiled walk, once with the one in Python."""
+    if request.param == "compiled" and compiled.plain is None:
+        pytest.skip("the walk was not compiled here")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "python":
+            patch.setattr(compiled, "plain", None)
+        yield
+
 
 ATOMS = [1, 2.5, None, True, "text", b"raw", 1j, ..., torch.float32, torch.device("cpu"), torch.Size([2])]
 KEYS = ["a", "b", 0, 1, None, 2.5, "weight"]

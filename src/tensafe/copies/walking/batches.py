@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from tensafe.copies.fresh import LARGE_NBYTES, clone_all
+from tensafe.copies.walking import compiled
 from tensafe.copies.walking.modules import is_usual
 from tensafe.copies.walking.objects import ATOMS
 from tensafe.copies.walking.session import Session
@@ -117,6 +118,8 @@ def own_storages(found: list[Any], kinds: set[type]) -> list[Any] | None:
     Plain is what is small, dense and fills its storage, and, where it is no Parameter, has neither gradient
     nor attributes. Each question is put to all tensors in one C loop.
     """
+    if compiled.plain is not None:
+        return compiled.plain.own_storages(found)  # type: ignore[no-any-return]
     plain = found if _Parameter not in kinds else [x for x in found if type(x) is not _Parameter]
     if any(map(_requires_grad, plain)) or any(map(is_not, map(_grad, plain), repeat(None))):
         return None

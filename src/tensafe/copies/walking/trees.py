@@ -17,15 +17,16 @@ from typing import Any
 
 import torch
 
+from tensafe.copies.walking import compiled
 from tensafe.copies.walking.batches import FEWEST, TENSORS, copied_all, own_storages
+from tensafe.copies.walking.compiled import SAME
 from tensafe.copies.walking.objects import ATOMS, COPIERS, copied
 from tensafe.copies.walking.session import Session
 from tensafe.copies.walking.tensors import is_observed
 
 CONTAINERS: frozenset[Any] = frozenset([dict, OrderedDict, list, tuple])
 _DICTIONARIES = frozenset([dict, OrderedDict])
-_SAME = ATOMS | {torch.dtype, torch.device, torch.layout, torch.Size}
-_PLAIN = CONTAINERS | TENSORS | _SAME
+_PLAIN = CONTAINERS | TENSORS | SAME
 _JUST_DICTS = {dict}
 
 
@@ -41,8 +42,44 @@ class _Level:
 
 
 def of_tree(root: Any) -> Any | None:
-    """The copy of a dictionary, list or tuple; None where it may be no plain tree, or holds few tensors."""
-    if not _is_worth_it(root) or is_observed() or OrderedDict in copyreg.dispatch_table:
+    """The copy of a dictionary, list or tuple; None where it may be no plain tree, or is not worth a look."""
+    if OrderedDict in copyreg.dispatch_table:
+        return None
+    return _in_python(root) if compiled.plain is None else _in_c(root, compiled.plain)
+
+
+def _in_c(root: Any, plain: Any) -> Any | None:
+    """As `_in_python`, of any tree."""
+    found = plain.open(root)
+    if found is None:
+        return None
+    tree, tensors, containers = found
+    described = _described(containers) if OrderedDict in set(map(type, containers)) else []
+    if described is None:
+        return None
+    if tensors:
+        copies = None if is_observed() else _copies(tensors, set(map(type, tensors)))
+        if copies is None:
+            return None
+        plain.fill(tree, copies)
+    if described:
+        attributes = Session({}, COPIERS, root)
+        for x, y in described:
+            y.__dict__.update(copied(x.__dict__, attributes))
+    return tree
+
+
+def _described(containers: list[Any]) -> list[tuple[Any, Any]] | None:
+    """Containers with attributes, each with its copy; None where the attributes are not plain."""
+    sources = containers[::2]
+    found = [pair for pair in zip(sources, containers[1::2], strict=True) if _attributes_of(pair[0])]
+    seen = set(map(id, sources)) if found else set()
+    return found if all(_is_bare(x.__dict__, seen) for x, _ in found) else None
+
+
+def _in_python(root: Any) -> Any | None:
+    """The copy of a tree with more than a few tensors."""
+    if not _is_worth_it(root) or is_observed():
         return None
     try:
         levels = _levels(root)
@@ -57,11 +94,16 @@ def of_tree(root: Any) -> Any | None:
     storages = own_storages(tensors, kinds)
     if storages is None or len(set(map(id, storages))) != len(storages):
         return None
+    copies = _copies(tensors, kinds)
+    return None if copies is None else _put_together(levels, copies)
+
+
+def _copies(tensors: list[Any], kinds: set[type]) -> list[Any] | None:
+    """Their copies; None where a rare dtype or layout is among them."""
     try:
-        copies = copied_all(tensors, torch.nn.Parameter in kinds)
-    except (RuntimeError, NotImplementedError):  # a rare dtype or layout among them
+        return copied_all(tensors, torch.nn.Parameter in kinds)
+    except (RuntimeError, NotImplementedError):
         return None
-    return _put_together(levels, copies)
 
 
 _FLAT = 2
@@ -110,7 +152,7 @@ def _held(values: list[Any], kinds: set[type]) -> list[Any]:
 
 
 def _is_same(x: Any) -> bool:
-    return type(x) is tuple and _SAME.issuperset(map(type, x))
+    return type(x) is tuple and SAME.issuperset(map(type, x))
 
 
 def _opened(held: list[Any], kinds: set[type]) -> tuple[list[Any], list[Any], Iterable[Any]]:

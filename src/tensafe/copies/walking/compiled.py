@@ -1,0 +1,40 @@
+"""The C half of this folder, where it was compiled: what `trees` and `batches` do in Python, but faster."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from types import GetSetDescriptorType, MethodDescriptorType, ModuleType
+from typing import Any
+
+import torch
+
+from tensafe.copies.fresh import LARGE_NBYTES
+from tensafe.copies.walking.objects import ATOMS
+
+SAME = ATOMS | {torch.dtype, torch.device, torch.layout, torch.Size}
+"""Kinds that are their own copy in a tree of tensors."""
+
+_GETTERS: tuple[Any, Any, Any] = (torch.Tensor.requires_grad, torch.Tensor.grad, torch.Tensor.nbytes)
+_METHODS: tuple[Any, Any, Any] = (
+    torch.Tensor.untyped_storage,
+    torch.Tensor.is_contiguous,
+    torch.UntypedStorage.nbytes,
+)
+
+
+def _prepared() -> ModuleType | None:
+    """The module; None where it was not compiled, or this torch asks its tensors in another way."""
+    try:
+        from tensafe.copies.walking import _plain
+    except ImportError:
+        return None
+    are_usual = [type(one) is GetSetDescriptorType for one in _GETTERS]
+    are_usual += [type(one) is MethodDescriptorType for one in _METHODS]
+    if not all(are_usual):
+        return None
+    kinds = (torch.Tensor, torch.nn.Parameter, OrderedDict)
+    _plain.prepare(*kinds, SAME, ATOMS, *_GETTERS, *_METHODS, LARGE_NBYTES)
+    return _plain
+
+
+plain: Any = _prepared()
