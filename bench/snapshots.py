@@ -1,6 +1,7 @@
 """What a snapshot costs beside `copy.deepcopy` and `torch._foreach_copy_` into touched memory, from one run.
 
-Rivals take turns, so that a busy machine is busy for all of them. A ratio is between medians of one run.
+Rivals take turns, so that a busy machine is busy for all of them; each turn is one time that is not timed and
+one that is, as in `copies.py`. A ratio is between medians of one run.
 `--clock cpu` counts the processor's seconds of all threads, for machines that are busy with something else.
 """
 
@@ -79,8 +80,8 @@ def measured(obj: Any, rounds: int, clock: Callable[[], float]) -> dict[str, flo
     doing = actions(obj)
     for _ in range(rounds):
         for name, action in doing.items():
-            action()
             gc.collect()
+            action()
             start = clock()
             kept = action()
             found.setdefault(name, []).append(clock() - start)

@@ -21,6 +21,7 @@ import torch
 import tensafe
 from copies.twins import assert_twins
 from tensafe.copies.walking import compiled
+from tensafe.copies.walking.compiled import all_give
 
 ROOT = Path(__file__).parent.parent.parent
 needs_plain = pytest.mark.skipif(compiled.plain is None, reason="the walk was not compiled here")
@@ -104,6 +105,27 @@ def _removals(tree: dict[str, Any], seed: int) -> list[Any]:
     removals += [lambda i=i: state.pop(i, None) for i in range(4)]
     removals += [groups[0]["params"].clear, groups.clear, tree.clear]
     return removals[seed % 7 :] + removals[: seed % 7]
+
+
+KINDS = [torch.rand(2), torch.rand(2, 2).t(), torch.nn.Parameter(torch.rand(1)), torch.ones(1, device="meta")]
+SPARSE = torch.eye(2).to_sparse()
+
+
+@pytest.mark.parametrize("way", ["compiled", "python"])
+@pytest.mark.parametrize("kinds", [KINDS, KINDS[:1], KINDS[2:3], [SPARSE], []], ids=len)
+def test_what_all_of_them_give(kinds: list[Any], way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way == "python":
+        monkeypatch.setattr(compiled, "plain", None)
+    Tensor = torch.Tensor
+    are_meta, need = all(x.is_meta for x in kinds), all(x.requires_grad for x in kinds)
+    assert all_give(kinds, Tensor.is_meta, True) == are_meta
+    assert all_give(kinds, Tensor.requires_grad, True, Tensor.is_meta, False) == (
+        need and not any(x.is_meta for x in kinds)
+    )
+    assert all_give(kinds, Tensor.is_contiguous, True) == all(
+        x is not SPARSE and x.is_contiguous() for x in kinds
+    )
+    assert all_give(kinds, Tensor.untyped_storage, None) == (not kinds)
 
 
 @needs_plain

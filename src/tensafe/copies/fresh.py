@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
+
+from tensafe.copies.huge_pages import ask_for_huge_pages
 
 LARGE_NBYTES = 32 << 20
 """From here on malloc gives memory that nobody touched yet (glibc: the largest `M_MMAP_THRESHOLD`): it costs
 more to touch than to copy into, and huge pages pay. Smaller blocks may be warm, and advice then does harm.
 """
-
-_HUGE_PAGE_NBYTES = 2 << 20
-_MADV_HUGEPAGE = 14  # include/uapi/asm-generic/mman-common.h of Linux
-_madvise: Callable[[int, int, int], int] | None = None
-if sys.platform == "linux":
-    with contextlib.suppress(OSError, AttributeError):
-        _function = ctypes.CDLL(None).madvise
-        _function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-        _madvise = _function
 
 
 @contextlib.contextmanager
@@ -96,11 +87,5 @@ def seat(y: torch.Tensor, storage: torch.UntypedStorage, x: torch.Tensor) -> Non
 
 
 def on_huge_pages(fresh: torch.Tensor) -> None:
-    """Ask the kernel for huge pages inside memory that nobody has touched yet; a refusal costs nothing."""
-    if _madvise is None:
-        return
-    start = fresh.data_ptr()
-    first = -(-start // _HUGE_PAGE_NBYTES) * _HUGE_PAGE_NBYTES
-    last = (start + fresh.nbytes) // _HUGE_PAGE_NBYTES * _HUGE_PAGE_NBYTES
-    if last > first:
-        _madvise(first, last - first, _MADV_HUGEPAGE)
+    """Ask for huge pages inside memory that nobody has touched yet."""
+    ask_for_huge_pages(fresh.data_ptr(), fresh.nbytes)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from tensafe.copies.huge_pages import ask_for_huge_pages
 from tensafe.copies.pickling import raw
 from tensafe.copies.pickling.container import CPU, STORAGE, UNWRITEABLE, Block, Value
 from tensafe.copies.pickling.copying import LARGE, Copies
@@ -109,7 +110,7 @@ class Looking:
     def _fill(self, copies: Copies, address: int) -> None:
         nbytes = self._block.nbytes
         if nbytes >= LARGE:
-            raw.ask_for_huge_pages(address, nbytes)
+            ask_for_huge_pages(address, nbytes)
         copies.add(address, self._source.address + self._block.offset, nbytes)
 
 

@@ -6,6 +6,7 @@ import torch
 
 from tensafe.copies.snapshots.pieces import (
     Pieces,
+    Storages,
     all_cloned,
     all_lazily,
     copy_batch,
@@ -13,6 +14,7 @@ from tensafe.copies.snapshots.pieces import (
     pieces_of,
     room_for,
     seated,
+    storages_of,
 )
 from tensafe.memory.from_torch import parts_of
 
@@ -26,12 +28,18 @@ class Copies:
             Parameters in the memory of the CPU: nobody is expected to write them.
         host: keep copies of CUDA tensors in pinned host memory.
         before: copies whose memory is used again where it fits.
+        storages: those of the tensors, where somebody has looked already.
     """
 
     def __init__(
-        self, tensors: list[torch.Tensor], lazy: bool | None, host: bool, before: Copies | None = None
+        self,
+        tensors: list[torch.Tensor],
+        lazy: bool | None,
+        host: bool,
+        before: Copies | None = None,
+        storages: Storages | None = None,
     ) -> None:
-        self.pieces: Pieces = pieces_of(tensors)
+        self.pieces: Pieces = pieces_of(tensors, storages)
         self._tensors = tensors
         self._host = host
         live = self.pieces.live
@@ -43,7 +51,7 @@ class Copies:
         self._spare = _by_look(before) if before is not None else {}
         self.saved: list[torch.Tensor] = list(live)
         self._fresh: set[int] = set()
-        self._take()
+        self._take(storages=storages if self.pieces.seats is None else None)
         self._spare = {}
 
     def again(self) -> None:
@@ -75,9 +83,10 @@ class Copies:
         """How many pieces are copy-on-write clones."""
         return len(self._lazy - self._fresh)
 
-    def _take(self, first: bool = True) -> None:
+    def _take(self, first: bool = True, storages: Storages | None = None) -> None:
         live, saved = self.pieces.live, self.saved
-        clones = all_lazily(live) if len(self._lazy) == len(live) else None
+        lazy = len(self._lazy) == len(live)
+        clones = all_lazily(live, storages or storages_of(live)) if lazy else None
         if clones is None and first and not (self._lazy or self.pieces.whole or self._spare):
             clones = all_cloned(live)
         if clones is not None:

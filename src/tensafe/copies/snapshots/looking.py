@@ -105,13 +105,17 @@ class Look:
 
     def _number_all(self, node: Held, values: list[Any]) -> bool:
         """Number many tensors at once; False where some of them were met before."""
-        ids = list(map(id, values))
-        if len(set(ids)) != len(ids) or not self._numbers.keys().isdisjoint(ids):
-            return False
         first = len(self.tensors)
-        node.children = list(range(first, first + len(ids)))
-        self._numbers.update(zip(ids, node.children, strict=True))  # type: ignore[arg-type]
+        children = list(range(first, first + len(values)))
+        numbers = dict(zip(map(id, values), children))  # noqa: B905 (as many, and `strict` costs)
+        if len(numbers) != len(values) or not self._numbers.keys().isdisjoint(numbers):
+            return False
+        if self._numbers:
+            self._numbers.update(numbers)
+        else:
+            self._numbers = numbers
         self.tensors += values
+        node.children = children  # type: ignore[assignment]
         return True
 
 

@@ -10,18 +10,16 @@ import torch
 
 from tensafe.copies.fresh import LARGE_NBYTES, below_autograd, clone_all, on_huge_pages
 from tensafe.copies.plan import extent_of
+from tensafe.copies.walking.compiled import all_give
 from tensafe.errors import TensafeError
 from tensafe.memory import covered
 from tensafe.memory.from_torch import address_of, is_copy_on_write
 
 _address = torch._C._storage_address  # type: ignore[attr-defined]
-_storage, _resizable = torch.Tensor.untyped_storage, torch.UntypedStorage.resizable
-_contiguous = torch.Tensor.is_contiguous
-_dtype, _nbytes, _is_cpu = attrgetter("dtype"), attrgetter("nbytes"), attrgetter("is_cpu")
-_STRIDED = torch.strided
-_QUANTISED = ("quint8", "qint8", "qint32", "quint4x2", "quint2x4")
-_COMPLEX = ("complex32", "complex64", "complex128")  # may be lazily conjugated
-_UNUSUAL = frozenset(getattr(torch, name) for name in (*_QUANTISED, *_COMPLEX) if hasattr(torch, name))
+_nbytes = attrgetter("nbytes")
+_Tensor, _STRIDED = torch.Tensor, torch.strided
+_DENSE = (_Tensor.is_contiguous, True, _Tensor.is_quantized, False, _Tensor.is_complex, False)
+_USUAL = (_Tensor.is_cpu, True, _Tensor.is_meta, False, _Tensor.is_nested, False, *_DENSE)
 
 
 class Seat(NamedTuple):
@@ -50,16 +48,35 @@ class Pieces(NamedTuple):
         return Seat(number) if self.seats is None else self.seats[number]
 
 
-def pieces_of(tensors: list[torch.Tensor]) -> Pieces:
-    """Pieces for tensors that may share storages; the usual case, in which none do, costs one look each."""
-    if not _UNUSUAL.isdisjoint(map(_dtype, tensors)):
-        return _sorted_out(tensors)
+Storages = list[torch.UntypedStorage]
+
+
+def storages_of(tensors: list[torch.Tensor]) -> Storages | None:
+    """The storage of each; None where a tensor has none."""
     try:
-        alone = len(set(map(_address, tensors))) == len(tensors)
-        simple = alone and all(map(_contiguous, tensors))
+        return list(map(_Tensor.untyped_storage, tensors))
     except (NotImplementedError, RuntimeError):  # sparse, opaque
-        simple = False
-    return Pieces(tensors, None, frozenset(), []) if simple else _sorted_out(tensors)
+        return None
+
+
+def are_usual(tensors: list[torch.Tensor]) -> bool:
+    """Whether each is dense memory of the CPU with values in it, of an ordinary dtype."""
+    return all_give(tensors, *_USUAL)
+
+
+def pieces_of(tensors: list[torch.Tensor], storages: Storages | None = None) -> Pieces:
+    """Pieces for tensors that may share storages; the usual case, in which none do, costs one look each.
+
+    Args:
+        storages: theirs, where somebody has looked already and found them usual.
+    """
+    simple = storages is not None
+    if storages is None:
+        storages = storages_of(tensors)
+        simple = storages is not None and all_give(tensors, *_DENSE)
+    if simple and storages is not None and len(set(storages)) == len(tensors):
+        return Pieces(tensors, None, frozenset(), [])
+    return _sorted_out(tensors)
 
 
 def _sorted_out(tensors: list[torch.Tensor]) -> Pieces:
@@ -270,9 +287,9 @@ def lazily(live: torch.Tensor) -> torch.Tensor | None:
         return None
 
 
-def all_lazily(live: list[torch.Tensor]) -> list[torch.Tensor] | None:
+def all_lazily(live: list[torch.Tensor], storages: Storages | None) -> list[torch.Tensor] | None:
     """Copy-on-write clones of all of them; None where `lazily` must look at each."""
-    if not all(map(_resizable, map(_storage, live))):
+    if storages is None or not all_give(storages, torch.UntypedStorage.resizable, True):
         return None
     try:
         with below_autograd():
@@ -283,7 +300,7 @@ def all_lazily(live: list[torch.Tensor]) -> list[torch.Tensor] | None:
 
 def all_cloned(live: list[torch.Tensor]) -> list[torch.Tensor] | None:
     """Copies of all of them, in few calls; None where one is large, not on the CPU or of a rare kind."""
-    if not all(map(_is_cpu, live)) or max(map(_nbytes, live), default=0) >= LARGE_NBYTES:
+    if not all_give(live, _Tensor.is_cpu, True) or max(map(_nbytes, live), default=0) >= LARGE_NBYTES:
         return None
     try:
         return clone_all(live)

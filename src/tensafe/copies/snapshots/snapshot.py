@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,20 +17,22 @@ from tensafe.copies.snapshots.differences import Diff, compared
 from tensafe.copies.snapshots.looking import Look
 from tensafe.copies.snapshots.matching import Matching
 from tensafe.copies.snapshots.nodes import Array, Held, Node, tensor_paths
+from tensafe.copies.snapshots.pieces import Storages, are_usual, storages_of
 from tensafe.copies.snapshots.randomness import STREAMS
 from tensafe.copies.snapshots.states import state_of
 from tensafe.copies.snapshots.staying import still_there
 from tensafe.copies.snapshots.values import Values
 from tensafe.copies.snapshots.writing import carry_out, gradient_writes, refuse_frozen, tensor_writes
+from tensafe.copies.walking.compiled import all_give
 from tensafe.copies.walking.layouts import is_plain
 from tensafe.copies.walking.paths import name_of
 from tensafe.errors import TensafeError
 from tensafe.memory.from_torch import unwatched
 
 S = TypeVar("S", bound="Snapshot")
-_requires_grad, _is_meta = attrgetter("requires_grad"), attrgetter("is_meta")
-_is_nested = attrgetter("is_nested")
-_storage, _storage_nbytes = torch.Tensor.untyped_storage, torch.UntypedStorage.nbytes
+_requires_grad, _is_meta, _is_nested = map(attrgetter, ("requires_grad", "is_meta", "is_nested"))
+_storage_nbytes = torch.UntypedStorage.nbytes
+_CPU = [torch.device("cpu")]
 
 
 class Snapshot:
@@ -63,16 +65,18 @@ class Snapshot:
         assert self._objs is not None
         lazy, host = self._options
         nodes = [look.root(obj, name) for obj, name in zip(self._objs, self.names, strict=True)]
-        refuse_without_values(look, nodes, self.names)
-        copies = Copies(look.tensors, lazy, host, before)
-        flags = list(map(_requires_grad, look.tensors))
-        grad_places, grads = self._grads_of(look.tensors, flags)
+        tensors = look.tensors
+        usual, storages = are_usual(tensors), storages_of(tensors)
+        refuse_without_values(look, nodes, self.names, usual, storages)
+        copies = Copies(tensors, lazy, host, before, storages if usual else None)
+        flags = _flags_of(tensors)
+        grad_places, grads = self._grads_of(tensors, flags)
         _take_arrays(look)
         self._copies = copies
         self._nodes: list[Node] = nodes
         self._look: Look | None = look
         self._requires_grad = flags
-        self._devices = list(map(attrgetter("device"), look.tensors))
+        self._devices = _CPU * len(tensors) if usual else list(map(attrgetter("device"), tensors))
         self._grad_places, self._grads = grad_places, grads
 
     def _grads_of(self, tensors: list[torch.Tensor], flags: list[bool]) -> tuple[dict[int, int], Copies]:
@@ -106,7 +110,7 @@ class Snapshot:
             self._take(Look(), self._copies)
             return
         self._copies.again()
-        self._requires_grad = list(map(_requires_grad, look.tensors))
+        self._requires_grad = _flags_of(look.tensors)
         self._grad_places, self._grads = self._grads_of(look.tensors, self._requires_grad)
         _take_again(look)
 
@@ -143,7 +147,7 @@ class Snapshot:
         now = Look()
         given = self._given(objs)
         nodes = [now.root(obj, name) for obj, name in zip(given, self.names, strict=True)]
-        refuse_without_values(now, nodes, self.names)
+        refuse_without_values(now, nodes, self.names, are_usual(now.tensors), storages_of(now.tensors))
         matching = Matching(Values(self._copies, self._devices), now, self._described)
         for old, new, name in zip(self._nodes, nodes, self.names, strict=True):
             matching.match(old, new, name)
@@ -271,31 +275,45 @@ def names_of(objs: tuple[Any, ...]) -> list[str]:
     return names
 
 
-def refuse_without_values(look: Look, nodes: list[Node], names: list[str]) -> None:
-    """Raise for tensors of the meta device, freed ones and nested ones, by their path."""
-    if any(map(_is_meta, look.tensors)):
-        number = list(map(_is_meta, look.tensors)).index(True)
-        path = tensor_paths(nodes, names, len(look.tensors))[number]
-        raise TensafeError(f"{path} is on the meta device and has no values: load it first")
-    freed = _first_freed(look.tensors)
-    if freed is not None:
-        path = tensor_paths(nodes, names, len(look.tensors))[freed]
-        raise TensafeError(f"{path} has no memory for its elements: its storage was freed (resize_)")
-    if any(map(_is_nested, look.tensors)):
-        number = list(map(_is_nested, look.tensors)).index(True)
-        path = tensor_paths(nodes, names, len(look.tensors))[number]
-        raise TensafeError(f"{path} is a nested tensor: use layout=torch.jagged, or its unbind()")
+def refuse_without_values(
+    look: Look, nodes: list[Node], names: list[str], usual: bool, storages: Storages | None
+) -> None:
+    """Raise for tensors of the meta device, freed ones and nested ones, by their path.
+
+    Args:
+        usual: whether none is of the meta device, or nested.
+        storages: theirs, where each has one.
+    """
+    tensors = look.tensors
+
+    def refuse(number: int | None, why: str) -> None:
+        if number is not None:
+            raise TensafeError(f"{tensor_paths(nodes, names, len(tensors))[number]} {why}")
+
+    if not usual:
+        refuse(_first(_is_meta, tensors), "is on the meta device and has no values: load it first")
+    freed = _first_freed(tensors, storages)
+    refuse(freed, "has no memory for its elements: its storage was freed (resize_)")
+    if not usual:
+        refuse(_first(_is_nested, tensors), "is a nested tensor: use layout=torch.jagged, or its unbind()")
 
 
-def _first_freed(tensors: list[torch.Tensor]) -> int | None:
+def _first(test: Callable[[torch.Tensor], bool], tensors: list[torch.Tensor]) -> int | None:
+    return next((number for number, one in enumerate(tensors) if test(one)), None)
+
+
+def _first_freed(tensors: list[torch.Tensor], storages: Storages | None) -> int | None:
     """The number of a tensor whose storage was freed, which torch would read all the same."""
-    try:
-        if 0 not in map(_storage_nbytes, map(_storage, tensors)):
-            return None
-    except (NotImplementedError, RuntimeError):  # sparse and opaque layouts
-        pass
-    found = (number for number, one in enumerate(tensors) if is_plain(one) and reaches_beyond(one))
-    return next(found, None)
+    if storages is not None and 0 not in map(_storage_nbytes, storages):
+        return None
+    return _first(lambda one: is_plain(one) and reaches_beyond(one), tensors)
+
+
+def _flags_of(tensors: list[torch.Tensor]) -> list[bool]:
+    """Which of them require gradients."""
+    if all_give(tensors, torch.Tensor.requires_grad, False):
+        return [False] * len(tensors)
+    return list(map(_requires_grad, tensors))
 
 
 def _present(found: list[torch.Tensor | None]) -> list[int]:

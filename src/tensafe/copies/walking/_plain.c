@@ -80,10 +80,10 @@ static int is_tensor(PyObject *x)
     return Py_TYPE(x) == (PyTypeObject *)tensor_type || Py_TYPE(x) == (PyTypeObject *)parameter_type;
 }
 
-/* Whether a getter gives what is expected (1 or 0), or -1. */
+/* Whether an attribute, or a method without arguments, gives what is expected (1 or 0), or -1. */
 static int gives(PyObject *descriptor, PyObject *x, PyObject *expected)
 {
-    PyObject *found = get(descriptor, x);
+    PyObject *found = Py_IS_TYPE(descriptor, &PyMethodDescr_Type) ? call(descriptor, x) : get(descriptor, x);
     Py_XDECREF(found);
     return found ? found == expected : -1;
 }
@@ -91,19 +91,15 @@ static int gives(PyObject *descriptor, PyObject *x, PyObject *expected)
 static int has_attributes(PyObject *x)
 {
     PyObject *found = PyObject_GenericGetDict(x, NULL);
-    if (!found)
-        return -1;
-    int any = PyDict_GET_SIZE(found) != 0;
-    Py_DECREF(found);
+    int any = found ? PyDict_GET_SIZE(found) != 0 : -1;
+    Py_XDECREF(found);
     return any;
 }
 
 static Py_ssize_t number(PyObject *found)
 {
-    if (!found)
-        return -1;
-    Py_ssize_t value = PyLong_AsSsize_t(found);
-    Py_DECREF(found);
+    Py_ssize_t value = found ? PyLong_AsSsize_t(found) : -1;
+    Py_XDECREF(found);
     return value;
 }
 
@@ -119,12 +115,9 @@ static PyObject *own_storage(PyObject *x)
     if (!storage)
         return NULL;
     Py_ssize_t held = number(call(storage_nbytes, storage));
-    if (held >= 0 && held < large_nbytes && held == number(get(nbytes, x))) {
-        PyObject *dense = call(is_contiguous, x);
-        Py_XDECREF(dense);
-        if (dense == Py_True)
-            return storage;
-    }
+    int is_small = held >= 0 && held < large_nbytes;
+    if (is_small && number(get(nbytes, x)) == held && gives(is_contiguous, x, Py_True) == 1)
+        return storage;
     Py_DECREF(storage);
     return NULL;
 }
@@ -144,26 +137,18 @@ typedef struct {
     Pointers met;         /* containers and storages */
     PyObject *tensors;    /* in the order in which `fill` comes by */
     PyObject *storages;   /* of them, kept so that no address is met twice */
-    PyObject *containers; /* one of the source, its copy, the next one, … */
+    PyObject *containers; /* one of the source, its copy, the next one, ... */
     int depth;
 } Walk;
 
 static PyObject *opened(Walk *walk, PyObject *x);
 
-static int is_same(PyObject *x)
+static int is_of(PyObject *types, PyObject *x)
 {
     PyTypeObject *kind = Py_TYPE(x);
     if (kind == &PyUnicode_Type || kind == &PyLong_Type || kind == &PyFloat_Type)
         return 1;
-    return PySet_Contains(same_types, (PyObject *)kind) == 1;
-}
-
-static int is_key(PyObject *x)
-{
-    PyTypeObject *kind = Py_TYPE(x);
-    if (kind == &PyUnicode_Type || kind == &PyLong_Type)
-        return 1;
-    return PySet_Contains(key_types, (PyObject *)kind) == 1;
+    return PySet_Contains(types, (PyObject *)kind) == 1;
 }
 
 static int note_tensor(Walk *walk, PyObject *x)
@@ -184,7 +169,7 @@ static PyObject *item_of(Walk *walk, PyObject *x)
         if (note_tensor(walk, x) < 0)
             return NULL;
     }
-    else if (!is_same(x))
+    else if (!is_of(same_types, x))
         return opened(walk, x);
     return Py_NewRef(x);
 }
@@ -195,7 +180,7 @@ static PyObject *opened_dictionary(Walk *walk, PyObject *x)
     Py_ssize_t position = 0;
     while (copy && PyDict_Next(copy, &position, &key, &value)) {
         Py_INCREF(value);
-        PyObject *item = is_key(key) ? item_of(walk, value) : NULL;
+        PyObject *item = is_of(key_types, key) ? item_of(walk, value) : NULL;
         int failed = !item || (item != value && PyDict_SetItem(copy, key, item) < 0);
         Py_XDECREF(item);
         Py_DECREF(value);
@@ -210,7 +195,7 @@ static PyObject *opened_ordered(Walk *walk, PyObject *x)
     PyObject *keys = PySequence_List(x), *copy = keys ? PyODict_New() : NULL;
     for (Py_ssize_t i = 0; copy && i < PyList_GET_SIZE(keys); i++) {
         PyObject *key = PyList_GET_ITEM(keys, i);
-        PyObject *value = is_key(key) ? PyDict_GetItemWithError(x, key) : NULL;
+        PyObject *value = is_of(key_types, key) ? PyDict_GetItemWithError(x, key) : NULL;
         Py_XINCREF(value);
         PyObject *item = value ? item_of(walk, value) : NULL;
         int failed = !item || PyODict_SetItem(copy, key, item) < 0;
@@ -255,7 +240,7 @@ static PyObject *opened_tuple(Walk *walk, PyObject *x)
 static int is_all_same(PyObject *x)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(x); i++)
-        if (!is_same(PyTuple_GET_ITEM(x, i)))
+        if (!is_of(same_types, PyTuple_GET_ITEM(x, i)))
             return 0;
     return 1;
 }
@@ -376,6 +361,20 @@ static PyObject *own_storages(PyObject *self, PyObject *tensors)
     return storages;
 }
 
+/* Conditions are descriptors, each followed by what it is to give. */
+static PyObject *all_give(PyObject *self, PyObject *arguments)
+{
+    PyObject *objects, *conditions;
+    if (!PyArg_ParseTuple(arguments, "O!O!", &PyList_Type, &objects, &PyTuple_Type, &conditions))
+        return NULL;
+    int same = 1;
+    for (Py_ssize_t i = 0; same == 1 && i < PyList_GET_SIZE(objects); i++)
+        for (Py_ssize_t j = 0; same == 1 && j + 1 < PyTuple_GET_SIZE(conditions); j += 2)
+            same = gives(PyTuple_GET_ITEM(conditions, j), PyList_GET_ITEM(objects, i),
+                         PyTuple_GET_ITEM(conditions, j + 1));
+    return same < 0 && !is_refusal() ? NULL : Py_NewRef(same == 1 ? Py_True : Py_False);
+}
+
 static PyObject *prepare(PyObject *self, PyObject *arguments)
 {
     if (!PyArg_ParseTuple(arguments, "OOOOOOOOOOOn", &tensor_type, &parameter_type, &ordered_type,
@@ -391,6 +390,7 @@ static PyMethodDef functions[] = {
     {"open", open_tree, METH_O, NULL},
     {"fill", fill_tree, METH_VARARGS, NULL},
     {"own_storages", own_storages, METH_O, NULL},
+    {"all_give", all_give, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import repeat
+from operator import is_
 from types import GetSetDescriptorType, MethodDescriptorType, ModuleType
 from typing import Any
 
@@ -38,3 +40,23 @@ def _prepared() -> ModuleType | None:
 
 
 plain: Any = _prepared()
+
+
+def all_give(objects: list[Any], *conditions: Any) -> bool:
+    """Whether attributes, or methods without arguments, give what is expected of all; not where one raises.
+
+    Args:
+        conditions: descriptors, as the class holds them, each followed by the very object that it is to give:
+            `torch.Tensor.is_meta, False`.
+    """
+    if plain is not None:
+        return plain.all_give(objects, conditions)  # type: ignore[no-any-return]
+    pairs = zip(conditions[::2], conditions[1::2], strict=True)
+    try:
+        return all(all(map(is_, map(_asking(one), objects), repeat(expected))) for one, expected in pairs)
+    except RuntimeError:
+        return False
+
+
+def _asking(descriptor: Any) -> Any:
+    return descriptor if callable(descriptor) else descriptor.__get__
