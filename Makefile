@@ -13,7 +13,7 @@ help: ## list the targets
 
 setup: $(READY) ## the pinned environment in .venv; quick when nothing changed
 
-$(READY): pyproject.toml requirements/test.txt hatch_build.py src/tensafe/copies/walking/_plain.c
+$(READY): pyproject.toml requirements/test.txt hatch_build.py $(wildcard src/tensafe/copies/walking/_*.[ch])
 	@echo 'setting up $(VENV) from requirements/test.txt: about a minute'
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -qq -r requirements/test.txt

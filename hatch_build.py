@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import sysconfig
 import tempfile
@@ -11,7 +12,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 MODULE = "tensafe.copies.walking._plain"
-SOURCE = "src/tensafe/copies/walking/_plain.c"
+FOLDER = "src/tensafe/copies/walking"
 
 
 class CompiledWalk(BuildHookInterface):
@@ -22,8 +23,9 @@ class CompiledWalk(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel" or not _is_useful_here():
             return
-        folder = Path(self.root, "src") if version == "editable" else Path(tempfile.mkdtemp())
-        built = _built(Path(self.root, SOURCE), folder)
+        self.scratch = Path(tempfile.mkdtemp())
+        folder = Path(self.root, "src") if version == "editable" else self.scratch / "built"
+        built = _built(Path(self.root, FOLDER), folder, self.scratch)
         if built is None:
             self.app.display_warning(f"{MODULE} was not compiled: copies of plain trees will be slower")
         elif version != "editable":
@@ -31,25 +33,32 @@ class CompiledWalk(BuildHookInterface):
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
 
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        shutil.rmtree(getattr(self, "scratch", ""), ignore_errors=True)
+
 
 def _is_useful_here() -> bool:
     """Not under other interpreters, nor where it would bring back the global lock."""
     return sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
-def _built(source: Path, folder: Path) -> Path | None:
+def _built(sources: Path, folder: Path, scratch: Path) -> Path | None:
     """The compiled module under this folder; None where it could not be compiled."""
     try:
         from setuptools import Distribution, Extension
         from setuptools.command.build_ext import build_ext
     except ImportError:
         return None
-    extension = Extension(MODULE, [str(source)], optional=True)
+    headers = [str(sources / "_pointers.h")]
+    extension = Extension(MODULE, [str(sources / "_plain.c")], depends=headers, optional=True)
     command = build_ext(Distribution({"name": "tensafe", "ext_modules": [extension]}))
     command.build_lib = str(folder)
-    command.build_temp = tempfile.mkdtemp()
+    command.build_temp = str(scratch)
     command.ensure_finalized()
     target = Path(command.get_ext_fullpath(MODULE))
-    target.unlink(missing_ok=True)
-    command.run()
+    try:
+        target.unlink(missing_ok=True)
+        command.run()
+    except OSError:  # a folder that nobody may write to; on Windows, a module that is in use
+        return None
     return target if target.exists() else None

@@ -107,6 +107,33 @@ def _removals(tree: dict[str, Any], seed: int) -> list[Any]:
     return removals[seed % 7 :] + removals[: seed % 7]
 
 
+SWEEP = """
+import gc
+import torch
+from tensafe.copies.walking.compiled import plain
+
+tree = [(torch.rand(1), [torch.rand(1)], {"a": torch.rand(1)}, []) for _ in range(50)]
+gc.collect()
+gc.freeze()
+gc.callbacks.append(lambda phase, info: [list(one) for one in gc.get_objects() if type(one) is tuple])
+gc.set_threshold(2)
+found = plain.open(tree)
+gc.callbacks.clear()
+print(len(found[1]), all(map(gc.is_tracked, found[0])))
+"""
+
+
+@needs_plain
+def test_whoever_looks_over_all_objects_meets_no_half_made_tuple() -> None:
+    answer = subprocess.run([sys.executable, "-c", SWEEP], capture_output=True, text=True, check=True)
+    assert answer.stdout == "150 True\n"
+
+
+def test_a_module_of_another_state_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "_INTERFACE", -1)
+    assert compiled._prepared() is None
+
+
 KINDS = [torch.rand(2), torch.rand(2, 2).t(), torch.nn.Parameter(torch.rand(1)), torch.ones(1, device="meta")]
 SPARSE = torch.eye(2).to_sparse()
 

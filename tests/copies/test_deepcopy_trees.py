@@ -81,6 +81,16 @@ def test_as_the_standard_library_copies(tree: Any) -> None:
     assert sharing(copied) == sharing(tree)
 
 
+FLAT = st.sampled_from(ATOMS) | tensors()
+
+
+@given(st.one_of(st.lists(FLAT, max_size=12), st.dictionaries(st.integers(), FLAT, max_size=12)))
+@settings(max_examples=200)
+def test_tensors_and_atoms_side_by_side(tree: Any) -> None:
+    assert_twins(copy.deepcopy(tree), tensafe.deepcopy(tree))
+    assert_twins(copy.deepcopy(tuple(tree)), tensafe.deepcopy(tuple(tree)))
+
+
 def all_parts(tree: Any) -> list[Any]:
     if isinstance(tree, dict):
         return [tree, *(part for value in tree.values() for part in all_parts(value))]
@@ -138,6 +148,50 @@ def test_two_states_with_one_metadata_share_it_in_the_copy() -> None:
     first._metadata = second._metadata = OrderedDict({"": {"version": 1}})  # type: ignore[attr-defined]
     source = {"model": first, "average": second}
     assert_twins(copy.deepcopy(source), tensafe.deepcopy(source))
+
+
+def test_attributes_in_a_dictionary_of_another_class() -> None:
+    shared = torch.rand(2)
+    source = OrderedDict((str(i), torch.rand(1)) for i in range(7))
+    source["shared"] = shared
+    source.__dict__ = Hidden(note=shared)
+    copied = tensafe.deepcopy([source])[0]
+    assert copied.note is copied["shared"]
+    assert_twins(copy.deepcopy([source]), [copied])
+
+
+def test_a_class_that_refuses_its_hash() -> None:
+    class Refusing(type):
+        def __hash__(cls) -> int:
+            raise ValueError("no hash today")
+
+    class Odd(metaclass=Refusing):
+        pass
+
+    for tree in ([(Odd(), 1)], {"a": [Odd()], **dict.fromkeys(range(8), 1)}):
+        for deepcopy in (copy.deepcopy, tensafe.deepcopy):
+            with pytest.raises(ValueError, match="no hash today"):
+                deepcopy(tree)
+
+
+def test_a_mode_sees_no_more_than_without_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Seen(torch.overrides.TorchFunctionMode):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls: list[Any] = []
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.calls.append(func)
+            return func(*args, **(kwargs or {}))
+
+    tree = {"a": [torch.rand(2) for _ in range(8)]}
+    with Seen() as ours:
+        tensafe.deepcopy(tree)
+    monkeypatch.setattr(trees, "_in_python", lambda root: None)
+    monkeypatch.setattr(trees, "_in_c", lambda root, plain: None)
+    with Seen() as without:
+        tensafe.deepcopy(tree)
+    assert ours.calls == without.calls
 
 
 def optimizer_state() -> dict[str, Any]:

@@ -10,8 +10,10 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <stdint.h>
 
+#include "_pointers.h"
+
+enum { INTERFACE = 1 }; /* as in `compiled.py`: a module that was compiled before a change here is not used */
 enum { DEEPEST = 100 }; /* containers in containers; deeper ones are left to Python */
 
 /* Set by `prepare`: torch's classes and their descriptors. */
@@ -19,54 +21,13 @@ static PyObject *tensor_type, *parameter_type, *ordered_type, *same_types, *key_
 static PyObject *requires_grad, *grad, *nbytes, *untyped_storage, *is_contiguous, *storage_nbytes;
 static Py_ssize_t large_nbytes;
 
-/* A set of pointers. */
-
-typedef struct {
-    void **slots;
-    size_t size; /* a power of two */
-    size_t count;
-} Pointers;
-
-static size_t slot_of(const Pointers *set, const void *pointer)
-{
-    size_t slot = ((uintptr_t)pointer >> 4) * 0x9E3779B97F4A7C15u >> 20 & (set->size - 1);
-    while (set->slots[slot] && set->slots[slot] != pointer)
-        slot = (slot + 1) & (set->size - 1);
-    return slot;
-}
-
-static int grow(Pointers *set)
-{
-    Pointers bigger = {NULL, set->size ? set->size * 4 : 64, set->count};
-    bigger.slots = PyMem_Calloc(bigger.size, sizeof(void *));
-    if (!bigger.slots) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (size_t i = 0; i < set->size; i++)
-        if (set->slots[i])
-            bigger.slots[slot_of(&bigger, set->slots[i])] = set->slots[i];
-    PyMem_Free(set->slots);
-    *set = bigger;
-    return 0;
-}
-
-/* 1: it is new; 0: it was there; -1: an error is set. */
-static int add(Pointers *set, void *pointer)
-{
-    if (set->count * 2 >= set->size && grow(set) < 0)
-        return -1;
-    size_t slot = slot_of(set, pointer);
-    if (set->slots[slot])
-        return 0;
-    set->slots[slot] = pointer;
-    set->count++;
-    return 1;
-}
-
 static PyObject *get(PyObject *descriptor, PyObject *x)
 {
-    return Py_TYPE(descriptor)->tp_descr_get(descriptor, x, (PyObject *)Py_TYPE(x));
+    descrgetfunc getter = Py_TYPE(descriptor)->tp_descr_get;
+    if (getter)
+        return getter(descriptor, x, (PyObject *)Py_TYPE(x));
+    PyErr_Format(PyExc_TypeError, "%R is no descriptor", descriptor);
+    return NULL;
 }
 
 static PyObject *call(PyObject *method, PyObject *x)
@@ -143,12 +104,13 @@ typedef struct {
 
 static PyObject *opened(Walk *walk, PyObject *x);
 
+/* 1, 0, or -1: a metaclass may refuse its hash. */
 static int is_of(PyObject *types, PyObject *x)
 {
     PyTypeObject *kind = Py_TYPE(x);
     if (kind == &PyUnicode_Type || kind == &PyLong_Type || kind == &PyFloat_Type)
         return 1;
-    return PySet_Contains(types, (PyObject *)kind) == 1;
+    return PySet_Contains(types, (PyObject *)kind);
 }
 
 static int note_tensor(Walk *walk, PyObject *x)
@@ -165,13 +127,12 @@ static int note_tensor(Walk *walk, PyObject *x)
 /* What stands for an item in a copied container; a new reference. */
 static PyObject *item_of(Walk *walk, PyObject *x)
 {
-    if (is_tensor(x)) {
-        if (note_tensor(walk, x) < 0)
-            return NULL;
-    }
-    else if (!is_of(same_types, x))
+    if (is_tensor(x))
+        return note_tensor(walk, x) < 0 ? NULL : Py_NewRef(x);
+    int same = is_of(same_types, x);
+    if (same == 0)
         return opened(walk, x);
-    return Py_NewRef(x);
+    return same < 0 ? NULL : Py_NewRef(x);
 }
 
 static PyObject *opened_dictionary(Walk *walk, PyObject *x)
@@ -180,7 +141,7 @@ static PyObject *opened_dictionary(Walk *walk, PyObject *x)
     Py_ssize_t position = 0;
     while (copy && PyDict_Next(copy, &position, &key, &value)) {
         Py_INCREF(value);
-        PyObject *item = is_of(key_types, key) ? item_of(walk, value) : NULL;
+        PyObject *item = is_of(key_types, key) == 1 ? item_of(walk, value) : NULL;
         int failed = !item || (item != value && PyDict_SetItem(copy, key, item) < 0);
         Py_XDECREF(item);
         Py_DECREF(value);
@@ -195,7 +156,7 @@ static PyObject *opened_ordered(Walk *walk, PyObject *x)
     PyObject *keys = PySequence_List(x), *copy = keys ? PyODict_New() : NULL;
     for (Py_ssize_t i = 0; copy && i < PyList_GET_SIZE(keys); i++) {
         PyObject *key = PyList_GET_ITEM(keys, i);
-        PyObject *value = is_of(key_types, key) ? PyDict_GetItemWithError(x, key) : NULL;
+        PyObject *value = is_of(key_types, key) == 1 ? PyDict_GetItemWithError(x, key) : NULL;
         Py_XINCREF(value);
         PyObject *item = value ? item_of(walk, value) : NULL;
         int failed = !item || PyODict_SetItem(copy, key, item) < 0;
@@ -224,6 +185,8 @@ static PyObject *opened_tuple(Walk *walk, PyObject *x)
     Py_ssize_t size = PyTuple_GET_SIZE(x);
     PyObject *copy = PyTuple_New(size);
     int changes = 0;
+    if (copy)
+        PyObject_GC_UnTrack(copy); /* whoever looks over all objects would take its empty places for items */
     for (Py_ssize_t i = 0; copy && i < size; i++) {
         PyObject *value = PyTuple_GET_ITEM(x, i), *item = item_of(walk, value);
         changes |= item != value || is_tensor(value);
@@ -232,24 +195,27 @@ static PyObject *opened_tuple(Walk *walk, PyObject *x)
         else
             Py_CLEAR(copy);
     }
-    if (copy && !changes)
+    if (copy && changes)
+        PyObject_GC_Track(copy);
+    else if (copy)
         Py_SETREF(copy, Py_NewRef(x));
     return copy;
 }
 
 static int is_all_same(PyObject *x)
 {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(x); i++)
-        if (!is_of(same_types, PyTuple_GET_ITEM(x, i)))
-            return 0;
-    return 1;
+    int same = 1;
+    for (Py_ssize_t i = 0; same == 1 && i < PyTuple_GET_SIZE(x); i++)
+        same = is_of(same_types, PyTuple_GET_ITEM(x, i));
+    return same;
 }
 
 static PyObject *opened(Walk *walk, PyObject *x)
 {
     PyTypeObject *kind = Py_TYPE(x);
-    if (kind == &PyTuple_Type && is_all_same(x))
-        return Py_NewRef(x);
+    int same = kind == &PyTuple_Type ? is_all_same(x) : 0;
+    if (same)
+        return same < 0 ? NULL : Py_NewRef(x);
     if (walk->depth >= DEEPEST || add(&walk->met, x) != 1)
         return NULL;
     PyObject *copy = NULL;
@@ -351,7 +317,8 @@ static PyObject *own_storages(PyObject *self, PyObject *tensors)
 {
     PyObject *storages = PyList_Check(tensors) ? PyList_New(0) : NULL;
     for (Py_ssize_t i = 0; storages && i < PyList_GET_SIZE(tensors); i++) {
-        PyObject *storage = own_storage(PyList_GET_ITEM(tensors, i));
+        PyObject *x = Py_NewRef(PyList_GET_ITEM(tensors, i)), *storage = own_storage(x);
+        Py_DECREF(x);
         if (!storage || PyList_Append(storages, storage) < 0)
             Py_CLEAR(storages);
         Py_XDECREF(storage);
@@ -368,10 +335,12 @@ static PyObject *all_give(PyObject *self, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "O!O!", &PyList_Type, &objects, &PyTuple_Type, &conditions))
         return NULL;
     int same = 1;
-    for (Py_ssize_t i = 0; same == 1 && i < PyList_GET_SIZE(objects); i++)
+    for (Py_ssize_t i = 0; same == 1 && i < PyList_GET_SIZE(objects); i++) {
+        PyObject *x = Py_NewRef(PyList_GET_ITEM(objects, i));
         for (Py_ssize_t j = 0; same == 1 && j + 1 < PyTuple_GET_SIZE(conditions); j += 2)
-            same = gives(PyTuple_GET_ITEM(conditions, j), PyList_GET_ITEM(objects, i),
-                         PyTuple_GET_ITEM(conditions, j + 1));
+            same = gives(PyTuple_GET_ITEM(conditions, j), x, PyTuple_GET_ITEM(conditions, j + 1));
+        Py_DECREF(x);
+    }
     return same < 0 && !is_refusal() ? NULL : Py_NewRef(same == 1 ? Py_True : Py_False);
 }
 
@@ -397,4 +366,10 @@ static PyMethodDef functions[] = {
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT, .m_name = "_plain", .m_size = -1, .m_methods = functions};
 
-PyMODINIT_FUNC PyInit__plain(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit__plain(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0)
+        Py_CLEAR(module);
+    return module;
+}

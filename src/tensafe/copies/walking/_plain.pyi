@@ -1,5 +1,7 @@
 from typing import Any
 
+INTERFACE: int
+
 def prepare(
     tensor: type,
     parameter: type,

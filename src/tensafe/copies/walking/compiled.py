@@ -24,11 +24,17 @@ _METHODS: tuple[Any, Any, Any] = (
 )
 
 
+_INTERFACE = 1
+"""What the module must say of itself: it may have been compiled from another state of the sources."""
+
+
 def _prepared() -> ModuleType | None:
     """The module; None where it was not compiled, or this torch asks its tensors in another way."""
     try:
         from tensafe.copies.walking import _plain
     except ImportError:
+        return None
+    if getattr(_plain, "INTERFACE", None) != _INTERFACE:
         return None
     are_usual = [type(one) is GetSetDescriptorType for one in _GETTERS]
     are_usual += [type(one) is MethodDescriptorType for one in _METHODS]

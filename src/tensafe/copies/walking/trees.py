@@ -43,8 +43,8 @@ class _Level:
 
 def of_tree(root: Any) -> Any | None:
     """The copy of a dictionary, list or tuple; None where it may be no plain tree, or is not worth a look."""
-    if OrderedDict in copyreg.dispatch_table:
-        return None
+    if OrderedDict in copyreg.dispatch_table or torch._C._len_torch_function_stack():
+        return None  # a mode would see, and may change, what the walk asks tensors
     return _in_python(root) if compiled.plain is None else _in_c(root, compiled.plain)
 
 
@@ -87,7 +87,7 @@ def _in_python(root: Any) -> Any | None:
         return None
     if levels is None:
         return None
-    tensors = levels[-1].values if len(levels) == _FLAT else [x for one in levels for x in one.tensors]
+    tensors = levels[-1].tensors if len(levels) == _FLAT else [x for one in levels for x in one.tensors]
     kinds = set(map(type, tensors))
     if len(tensors) < FEWEST:
         return None
@@ -188,6 +188,8 @@ def _attributes_of(x: Any) -> Any:
 
 def _is_bare(attributes: Any, seen: set[int]) -> bool:
     """Whether they are atoms alone, in plain containers that are not of the tree."""
+    if type(attributes) is not dict:
+        return False
     level, count = [attributes], 0
     while level:
         below: list[Any] = []
