@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,25 +33,47 @@ def flags_of(address: int) -> set[str]:
     raise AssertionError("no such mapping")
 
 
-@pytest.mark.parametrize(("dear", "flag"), [(float("inf"), "hg"), (0.0, "nh")], ids=["cheap", "dear"])
-def test_a_large_copy(dear: float, flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(huge_pages, "_DEAR", dear)
-    x = torch.arange(NBYTES // 8)
-    y = tensafe.deepcopy(x)
-    assert flag in flags_of(y.data_ptr() + NBYTES // 2)
-    assert torch.equal(x, y)
+@pytest.fixture
+def fresh() -> Iterator[int]:
+    """The address of memory that nobody has touched."""
+    memory = mmap.mmap(-1, NBYTES)
+    view = ctypes.c_char.from_buffer(memory)
+    yield ctypes.addressof(view)
+    del view
+    memory.close()
 
 
-@pytest.mark.parametrize("dear", [float("inf"), 0.0], ids=["cheap", "dear"])
-def test_what_is_dumped_is_whole(dear: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(huge_pages, "_DEAR", dear)
+@pytest.fixture(params=[float("inf"), 0.0], ids=["cheap", "dear"])
+def price(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
+    """The seconds up to which a page is cheap; nothing was tried before."""
+    monkeypatch.setattr(huge_pages, "_DEAR", request.param)
+    monkeypatch.setattr(huge_pages._Price, "until", 0.0)
+    return request.param  # type: ignore[no-any-return]
+
+
+def test_fresh_memory(fresh: int, price: float) -> None:
+    huge_pages.ask_for_huge_pages(fresh, NBYTES)
+    assert ("hg" if price else "nh") in flags_of(fresh + NBYTES // 2)
+    assert ctypes.string_at(fresh, NBYTES) == bytes(NBYTES)
+
+
+def test_an_answer_holds_for_a_while(fresh: int, price: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    half = NBYTES // 2
+    huge_pages.ask_for_huge_pages(fresh, half)
+    monkeypatch.setattr(huge_pages, "_are_dear", lambda pages: pytest.fail("it was tried a moment ago"))
+    monkeypatch.setattr(huge_pages._Price, "until", float("inf"))
+    huge_pages.ask_for_huge_pages(fresh + half, half)
+    assert ("hg" in flags_of(fresh + half + half // 2)) == bool(price)
+
+
+def test_memory_in_use_is_left_alone(fresh: int, price: float) -> None:
+    ctypes.memset(fresh, 7, NBYTES)
+    huge_pages.ask_for_huge_pages(fresh, NBYTES)
+    assert flags_of(fresh + NBYTES // 2).isdisjoint({"hg", "nh"})
+    assert ctypes.string_at(fresh, NBYTES) == bytes([7]) * NBYTES
+
+
+def test_what_is_copied_is_whole(price: float) -> None:
     tree = {"large": torch.arange(NBYTES // 8), "zeros": torch.zeros(NBYTES // 4)}
-    back = tensafe.loads(tensafe.dumps(tree))
-    assert all(torch.equal(back[name], tree[name]) for name in tree)
-
-
-def test_small_memory_is_left_alone() -> None:
-    x = torch.zeros(16 << 20, dtype=torch.uint8)
-    before = flags_of(x.data_ptr() + 4096)
-    huge_pages.ask_for_huge_pages(x.data_ptr() + 4096, 1 << 20)
-    assert flags_of(x.data_ptr() + 4096) == before
+    for back in (tensafe.deepcopy(tree), tensafe.loads(tensafe.dumps(tree))):
+        assert all(torch.equal(back[name], tree[name]) for name in tree)
