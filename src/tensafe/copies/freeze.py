@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from tensafe.copies.leaves import children, leaves, smuggled
+from tensafe.copies.leaves import attribute_with_tensor, children, leaves
 from tensafe.errors import TensafeError
 from tensafe.memory.from_numpy import is_array
 from tensafe.memory.from_torch import NoStorageError, parts_of
@@ -66,7 +66,7 @@ def _refuse_holder(x: object) -> None:
     """Nothing of an object that is no container would be frozen: its owner must not think that all is."""
     if isinstance(x, torch.Tensor) or is_array(x) or next(children(x), None) is not None:
         return
-    name = smuggled(x)
+    name = attribute_with_tensor(x)
     if name is not None:
         kind = type(x).__name__
         raise FreezeError(f"x is a {kind} that holds a tensor in `{name}`: freeze x.{name} instead")

@@ -62,7 +62,7 @@ def held_by(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
             yield key, value
 
 
-def smuggled(one: Any) -> str | None:
+def attribute_with_tensor(one: Any) -> str | None:
     """The attribute in which an object that nobody knows how to enter holds a tensor or a module."""
     if isinstance(one, type):
         return None

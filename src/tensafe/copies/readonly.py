@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from tensafe.copies.leaves import children, smuggled, spelled
+from tensafe.copies.leaves import attribute_with_tensor, children, spelled
 from tensafe.copies.readonly_tensor import ReadOnlyError, ReadOnlyTensor, wrapped
 from tensafe.memory.from_numpy import is_array
 
@@ -134,7 +134,7 @@ _REBUILT: list[tuple[tuple[type, ...], _Rebuild]] = [
 
 def _refuse_holders(one: Any, path: str) -> None:
     """An object that we do not know how to rebuild must not smuggle a writable tensor through."""
-    name = smuggled(one)
+    name = attribute_with_tensor(one)
     if name is not None:
         raise ReadOnlyError(
             f"{path} is a {type(one).__name__} that holds a tensor in `{name}`: "
