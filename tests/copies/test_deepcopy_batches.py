@@ -164,9 +164,9 @@ def test_there_are_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     inner = batches.copied_all
 
-    def counted(values: list[Any], with_parameters: bool) -> list[Any]:
+    def counted(values: list[Any]) -> list[Any]:
         sizes.append(len(values))
-        return inner(values, with_parameters)
+        return inner(values)
 
     monkeypatch.setattr(batches, "copied_all", counted)
     tensafe.deepcopy({"a": plain(9), "b": OrderedDict(x=nn.Linear(2, 2))})

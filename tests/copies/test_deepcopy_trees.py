@@ -208,7 +208,7 @@ def test_what_another_thread_does_to_it_meanwhile_is_not_in_the_copy(monkeypatch
     before = copy.deepcopy(source)
     copied_all = trees.copied_all
 
-    def slow(values: list[Any], with_parameters: bool) -> list[Any]:
+    def slow(values: list[Any]) -> list[Any]:
         del source["model"]["0.weight"]
         source["model"].move_to_end("1.weight")
         source["model"]["0.bias"] = torch.zeros(1)
@@ -216,7 +216,7 @@ def test_what_another_thread_does_to_it_meanwhile_is_not_in_the_copy(monkeypatch
         source["optimizer"]["state"][0]["exp_avg"] = None
         source["optimizer"]["state"].clear()
         source["optimizer"]["param_groups"][0]["params"].clear()
-        return copied_all(values, with_parameters)
+        return copied_all(values)
 
     monkeypatch.setattr(trees, "copied_all", slow)
     assert_twins(before, tensafe.deepcopy(source))

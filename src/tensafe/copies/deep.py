@@ -8,7 +8,7 @@ import torch
 
 from tensafe.copies.walking.layouts import of_subclass
 from tensafe.copies.walking.modules import of_module
-from tensafe.copies.walking.objects import ATOMS, COPIERS, FAMILIES, copied, same
+from tensafe.copies.walking.objects import ATOMS, COPIERS, FAMILIES, TORCH_ATOMS, copied, same
 from tensafe.copies.walking.paths import STOCK_REFUSAL, place_of
 from tensafe.copies.walking.session import MISSING, OPTIONS, Graph, Session
 from tensafe.copies.walking.tensors import NonLeafError, NonLeafFound, of_first_tensor
@@ -22,7 +22,7 @@ DEEP = {
     **COPIERS,
     torch.Tensor: of_first_tensor,
     torch.nn.Parameter: of_first_tensor,
-    **dict.fromkeys([torch.dtype, torch.device, torch.layout, torch.Size], same),
+    **dict.fromkeys(TORCH_ATOMS, same),
 }
 
 

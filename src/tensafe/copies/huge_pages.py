@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Any
 
 _NBYTES = 2 << 20
-_SMALL_NBYTES = 4096  # that many are looked at; larger base pages hold them, too
 _MADV_HUGEPAGE, _MADV_NOHUGEPAGE = 14, 15  # include/uapi/asm-generic/mman-common.h of Linux
 _DEAR = 0.8e-3
 """Seconds. To touch a huge page is to have 2 MiB zeroed, which takes some 0.2 ms. A virtual machine that gave
@@ -46,7 +45,7 @@ def ask_for_huge_pages(address: int, nbytes: int) -> None:
     nothing.
     """
     start, stop = -(-address // _NBYTES) * _NBYTES, (address + nbytes) // _NBYTES * _NBYTES
-    if _madvise is None or stop <= start or _is_touched((start + stop) // 2):
+    if _madvise is None or stop <= start or _is_touched(start):
         return
     is_known = perf_counter() < _Price.until
     if (is_known and _Price.is_dear) or _madvise(start, stop - start, _MADV_HUGEPAGE) or is_known:
@@ -58,9 +57,8 @@ def ask_for_huge_pages(address: int, nbytes: int) -> None:
         _madvise(start, stop - start, _MADV_NOHUGEPAGE)
 
 
-def _is_touched(address: int) -> bool:
+def _is_touched(page: int) -> bool:
     found = ctypes.create_string_buffer(1)
-    page = address // _SMALL_NBYTES * _SMALL_NBYTES
     return _mincore is None or _mincore(page, 1, found) != 0 or bool(found.raw[0] & 1)
 
 

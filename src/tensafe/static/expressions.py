@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from tensafe.ops import words
-from tensafe.static import operations, snapshots
+from tensafe.static import around, operations, snapshots
 from tensafe.static.aliasing import repeats
 from tensafe.static.assignment import store
 from tensafe.static.conditions import compare, key_of, truth
-from tensafe.static.costs import around, kept_parts
+from tensafe.static.costs import kept_parts
 from tensafe.static.hazards import memories
 from tensafe.static.iteration import items_of, rounds
 from tensafe.static.joins import join

@@ -39,7 +39,7 @@ from tensafe.static.values import (
 _CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
 _WITHOUT_PARAMETERS = re.compile(
     r"(Pad|Pool|Unpool)[123]d$|Loss$|Pad$|Shrink$|Distance$|Similarity$|[Ss]huffle$"
-    r"|^(Fold|Unfold|Threshold|RReLU|Softmin|Softmax2d|LocalResponseNorm|CosineSimilarity)$"
+    r"|^(Fold|Unfold|Threshold|RReLU|Softmin|Softmax2d|LocalResponseNorm)$"
 )
 _KNOWN_PARAMETERS = words(
     """

@@ -28,7 +28,7 @@ class Copies:
             Parameters in the memory of the CPU: nobody is expected to write them.
         host: keep copies of CUDA tensors in pinned host memory.
         before: copies whose memory is used again where it fits.
-        storages: those of the tensors, where somebody has looked already.
+        storages: what `usual_storages` gave for the tensors, where it was asked already.
     """
 
     def __init__(

@@ -110,10 +110,7 @@ class Look:
         numbers = dict(zip(map(id, values), children))  # noqa: B905 (as many, and `strict` costs)
         if len(numbers) != len(values) or not self._numbers.keys().isdisjoint(numbers):
             return False
-        if self._numbers:
-            self._numbers.update(numbers)
-        else:
-            self._numbers = numbers
+        self._numbers.update(numbers)
         self.tensors += values
         node.children = children  # type: ignore[assignment]
         return True

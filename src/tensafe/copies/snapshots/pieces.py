@@ -19,7 +19,7 @@ _address = torch._C._storage_address  # type: ignore[attr-defined]
 _nbytes = attrgetter("nbytes")
 _Tensor, _STRIDED = torch.Tensor, torch.strided
 _DENSE = (_Tensor.is_contiguous, True, _Tensor.is_quantized, False, _Tensor.is_complex, False)
-_USUAL = (_Tensor.is_cpu, True, _Tensor.is_meta, False, _Tensor.is_nested, False, *_DENSE)
+_USUAL = (_Tensor.is_cpu, True, _Tensor.is_nested, False, *_DENSE)
 
 
 class Seat(NamedTuple):
@@ -59,16 +59,16 @@ def storages_of(tensors: list[torch.Tensor]) -> Storages | None:
         return None
 
 
-def are_usual(tensors: list[torch.Tensor]) -> bool:
-    """Whether each is dense memory of the CPU with values in it, of an ordinary dtype."""
-    return all_give(tensors, *_USUAL)
+def usual_storages(tensors: list[torch.Tensor]) -> Storages | None:
+    """The storage of each, where each is dense memory of the CPU, of an ordinary dtype."""
+    return storages_of(tensors) if all_give(tensors, *_USUAL) else None
 
 
 def pieces_of(tensors: list[torch.Tensor], storages: Storages | None = None) -> Pieces:
     """Pieces for tensors that may share storages; the usual case, in which none do, costs one look each.
 
     Args:
-        storages: theirs, where somebody has looked already and found them usual.
+        storages: what `usual_storages` gave, where it was asked already.
     """
     simple = storages is not None
     if storages is None:

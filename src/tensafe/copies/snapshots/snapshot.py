@@ -17,7 +17,7 @@ from tensafe.copies.snapshots.differences import Diff, compared
 from tensafe.copies.snapshots.looking import Look
 from tensafe.copies.snapshots.matching import Matching
 from tensafe.copies.snapshots.nodes import Array, Held, Node, tensor_paths
-from tensafe.copies.snapshots.pieces import Storages, are_usual, storages_of
+from tensafe.copies.snapshots.pieces import Storages, storages_of, usual_storages
 from tensafe.copies.snapshots.randomness import STREAMS
 from tensafe.copies.snapshots.states import state_of
 from tensafe.copies.snapshots.staying import still_there
@@ -66,9 +66,9 @@ class Snapshot:
         lazy, host = self._options
         nodes = [look.root(obj, name) for obj, name in zip(self._objs, self.names, strict=True)]
         tensors = look.tensors
-        usual, storages = are_usual(tensors), storages_of(tensors)
-        refuse_without_values(look, nodes, self.names, usual, storages)
-        copies = Copies(tensors, lazy, host, before, storages if usual else None)
+        storages = usual_storages(tensors)
+        refuse_without_values(look, nodes, self.names, storages)
+        copies = Copies(tensors, lazy, host, before, storages)
         flags = _flags_of(tensors)
         grad_places, grads = self._grads_of(tensors, flags)
         _take_arrays(look)
@@ -76,7 +76,7 @@ class Snapshot:
         self._nodes: list[Node] = nodes
         self._look: Look | None = look
         self._requires_grad = flags
-        self._devices = _CPU * len(tensors) if usual else list(map(attrgetter("device"), tensors))
+        self._devices = list(map(attrgetter("device"), tensors)) if storages is None else _CPU * len(tensors)
         self._grad_places, self._grads = grad_places, grads
 
     def _grads_of(self, tensors: list[torch.Tensor], flags: list[bool]) -> tuple[dict[int, int], Copies]:
@@ -147,7 +147,7 @@ class Snapshot:
         now = Look()
         given = self._given(objs)
         nodes = [now.root(obj, name) for obj, name in zip(given, self.names, strict=True)]
-        refuse_without_values(now, nodes, self.names, are_usual(now.tensors), storages_of(now.tensors))
+        refuse_without_values(now, nodes, self.names, usual_storages(now.tensors))
         matching = Matching(Values(self._copies, self._devices), now, self._described)
         for old, new, name in zip(self._nodes, nodes, self.names, strict=True):
             matching.match(old, new, name)
@@ -275,14 +275,11 @@ def names_of(objs: tuple[Any, ...]) -> list[str]:
     return names
 
 
-def refuse_without_values(
-    look: Look, nodes: list[Node], names: list[str], usual: bool, storages: Storages | None
-) -> None:
+def refuse_without_values(look: Look, nodes: list[Node], names: list[str], storages: Storages | None) -> None:
     """Raise for tensors of the meta device, freed ones and nested ones, by their path.
 
     Args:
-        usual: whether none is of the meta device, or nested.
-        storages: theirs, where each has one.
+        storages: what `usual_storages` gave for the tensors.
     """
     tensors = look.tensors
 
@@ -290,11 +287,11 @@ def refuse_without_values(
         if number is not None:
             raise TensafeError(f"{tensor_paths(nodes, names, len(tensors))[number]} {why}")
 
-    if not usual:
+    if storages is None:
         refuse(_first(_is_meta, tensors), "is on the meta device and has no values: load it first")
-    freed = _first_freed(tensors, storages)
+    freed = _first_freed(tensors, storages or storages_of(tensors))
     refuse(freed, "has no memory for its elements: its storage was freed (resize_)")
-    if not usual:
+    if storages is None:
         refuse(_first(_is_nested, tensors), "is a nested tensor: use layout=torch.jagged, or its unbind()")
 
 

@@ -42,7 +42,7 @@ def copy_beforehand(s: Session) -> None:
     own = _alone(found, s)
     values = list(own.values())
     try:
-        copies = copied_all(values, _Parameter in map(type, values))
+        copies = copied_all(values)
     except (RuntimeError, NotImplementedError):  # a rare dtype or layout among them: the walk knows them all
         return
     s.memo.update(zip(map(id, values), copies))  # noqa: B905 (as many, and `strict` costs)
@@ -108,11 +108,11 @@ def _all_alone(found: list[Any], s: Session) -> dict[int, Any] | None:
     """As `_alone`, where it is all of them."""
     if s.storages or not (s.is_unread or s.memo.keys().isdisjoint(map(id, found))):
         return None
-    storages = own_storages(found, set(map(type, found)))
+    storages = own_storages(found)
     return None if storages is None else dict(zip(map(id, storages), found))  # noqa: B905 (`strict` costs)
 
 
-def own_storages(found: list[Any], kinds: set[type]) -> list[Any] | None:
+def own_storages(found: list[Any]) -> list[Any] | None:
     """The storages of tensors, some of which may be one and the same; None where a tensor is not plain.
 
     Plain is what is small, dense and fills its storage, and, where it is no Parameter, has neither gradient
@@ -120,7 +120,7 @@ def own_storages(found: list[Any], kinds: set[type]) -> list[Any] | None:
     """
     if compiled.plain is not None:
         return compiled.plain.own_storages(found)  # type: ignore[no-any-return]
-    plain = found if _Parameter not in kinds else [x for x in found if type(x) is not _Parameter]
+    plain = [x for x in found if type(x) is not _Parameter]
     if any(map(_requires_grad, plain)) or any(map(is_not, map(_grad, plain), repeat(None))):
         return None
     try:
@@ -154,10 +154,10 @@ def _alone_one_by_one(found: list[Any], s: Session) -> dict[int, Any]:
     return own
 
 
-def copied_all(values: list[Any], with_parameters: bool) -> list[Any]:
+def copied_all(values: list[Any]) -> list[Any]:
     """Copies of plain tensors, of their classes."""
     copies = clone_all(values)
-    if with_parameters:
+    if _Parameter in map(type, values):
         for x, y in zip(values, copies, strict=True):
             if type(x) is _Parameter:
                 y.__class__ = _Parameter

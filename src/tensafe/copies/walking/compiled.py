@@ -11,10 +11,7 @@ from typing import Any
 import torch
 
 from tensafe.copies.fresh import LARGE_NBYTES
-from tensafe.copies.walking.objects import ATOMS
-
-SAME = ATOMS | {torch.dtype, torch.device, torch.layout, torch.Size}
-"""Kinds that are their own copy in a tree of tensors."""
+from tensafe.copies.walking.objects import ATOMS, TORCH_ATOMS
 
 _GETTERS: tuple[Any, Any, Any] = (torch.Tensor.requires_grad, torch.Tensor.grad, torch.Tensor.nbytes)
 _METHODS: tuple[Any, Any, Any] = (
@@ -22,7 +19,6 @@ _METHODS: tuple[Any, Any, Any] = (
     torch.Tensor.is_contiguous,
     torch.UntypedStorage.nbytes,
 )
-
 
 _INTERFACE = 1
 """What the module must say of itself: it may have been compiled from another state of the sources."""
@@ -41,7 +37,7 @@ def _prepared() -> ModuleType | None:
     if not all(are_usual):
         return None
     kinds = (torch.Tensor, torch.nn.Parameter, OrderedDict)
-    _plain.prepare(*kinds, SAME, ATOMS, *_GETTERS, *_METHODS, LARGE_NBYTES)
+    _plain.prepare(*kinds, ATOMS | TORCH_ATOMS, ATOMS, *_GETTERS, *_METHODS, LARGE_NBYTES)
     return _plain
 
 

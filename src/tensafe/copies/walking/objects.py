@@ -9,10 +9,15 @@ import weakref
 from collections import OrderedDict, defaultdict
 from typing import Any
 
+import torch
+
 from tensafe.copies.walking.session import MISSING, Copier, Session
 
 ATOMS = frozenset([type(None), int, float, bool, complex, str, bytes, type(...)])
 """Kinds that are their own copy, whatever a memo says; as newer Pythons do it."""
+
+TORCH_ATOMS: frozenset[Any] = frozenset([torch.dtype, torch.device, torch.layout, torch.Size])
+"""Kinds of torch that are their own copy."""
 
 FEW = 5
 """So many items are looked up one by one as quickly as all at once."""

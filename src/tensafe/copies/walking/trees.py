@@ -19,14 +19,14 @@ import torch
 
 from tensafe.copies.walking import compiled
 from tensafe.copies.walking.batches import FEWEST, TENSORS, copied_all, own_storages
-from tensafe.copies.walking.compiled import SAME
-from tensafe.copies.walking.objects import ATOMS, COPIERS, copied
+from tensafe.copies.walking.objects import ATOMS, COPIERS, TORCH_ATOMS, copied
 from tensafe.copies.walking.session import Session
 from tensafe.copies.walking.tensors import is_observed
 
 CONTAINERS: frozenset[Any] = frozenset([dict, OrderedDict, list, tuple])
 _DICTIONARIES = frozenset([dict, OrderedDict])
-_PLAIN = CONTAINERS | TENSORS | SAME
+_SAME = ATOMS | TORCH_ATOMS
+_PLAIN = CONTAINERS | TENSORS | _SAME
 _JUST_DICTS = {dict}
 
 
@@ -58,7 +58,7 @@ def _in_c(root: Any, plain: Any) -> Any | None:
     if described is None:
         return None
     if tensors:
-        copies = None if is_observed() else _copies(tensors, set(map(type, tensors)))
+        copies = None if is_observed() else _copies(tensors)
         if copies is None:
             return None
         plain.fill(tree, copies)
@@ -87,27 +87,22 @@ def _in_python(root: Any) -> Any | None:
         return None
     if levels is None:
         return None
-    tensors = levels[-1].tensors if len(levels) == _FLAT else [x for one in levels for x in one.tensors]
-    kinds = set(map(type, tensors))
+    tensors = [x for one in levels for x in one.tensors]
     if len(tensors) < FEWEST:
         return None
-    storages = own_storages(tensors, kinds)
+    storages = own_storages(tensors)
     if storages is None or len(set(map(id, storages))) != len(storages):
         return None
-    copies = _copies(tensors, kinds)
+    copies = _copies(tensors)
     return None if copies is None else _put_together(levels, copies)
 
 
-def _copies(tensors: list[Any], kinds: set[type]) -> list[Any] | None:
+def _copies(tensors: list[Any]) -> list[Any] | None:
     """Their copies; None where a rare dtype or layout is among them."""
     try:
-        return copied_all(tensors, torch.nn.Parameter in kinds)
+        return copied_all(tensors)
     except (RuntimeError, NotImplementedError):
         return None
-
-
-_FLAT = 2
-"""The levels of a dictionary of tensors."""
 
 
 def _is_worth_it(root: Any) -> bool:
@@ -152,7 +147,7 @@ def _held(values: list[Any], kinds: set[type]) -> list[Any]:
 
 
 def _is_same(x: Any) -> bool:
-    return type(x) is tuple and SAME.issuperset(map(type, x))
+    return type(x) is tuple and _SAME.issuperset(map(type, x))
 
 
 def _opened(held: list[Any], kinds: set[type]) -> tuple[list[Any], list[Any], Iterable[Any]]:

@@ -6,6 +6,7 @@ import ast
 import re
 
 from tensafe.facts import Kind
+from tensafe.static import around
 from tensafe.static.aliasing.meant import (
     brings_data,
     gives_back,
@@ -16,7 +17,6 @@ from tensafe.static.aliasing.meant import (
     only_converts,
 )
 from tensafe.static.aliasing.writing import Writing, lies_in, moment_in, shares
-from tensafe.static.costs import around
 from tensafe.static.values import Frame, Instance, Layer, Value
 from tensafe.syntax.chains import Function, Origin, alias_of, argument_for, links, parameter_of
 from tensafe.syntax.reading import Syntax, binds, dotted

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from tensafe.facts import Certainty, Kind
+from tensafe.static import around
 from tensafe.static.aliasing.writing import Writing, holds, is_parameter, moment_in, shares, target_of
-from tensafe.static.costs import around
 from tensafe.static.values import ARRAY, TENSOR, Instance, Mapping, Memory, Sequence
 from tensafe.syntax.chains import MAY_COPY, NEVER_COPIES, Origin, default_of, made_from
 from tensafe.syntax.reading import binds, dotted

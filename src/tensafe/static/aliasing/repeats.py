@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from tensafe.facts import Certainty, Kind
 from tensafe.facts import Value as Fact
 from tensafe.ops import words
+from tensafe.static import around
 from tensafe.static.aliasing.books import Repeat
 from tensafe.static.aliasing.writing import Writing, moment_in
-from tensafe.static.costs import around
 from tensafe.static.iteration import view_of
 from tensafe.static.joins import join
 from tensafe.static.machine import Machine

@@ -7,7 +7,7 @@ import ast
 from tensafe.facts import Certainty, Kind, StorageId
 from tensafe.facts import Value as Fact
 from tensafe.ops import OPS, Gives, Saves, words
-from tensafe.static.costs import around
+from tensafe.static import around
 from tensafe.static.costs.names import path_of
 from tensafe.static.machine import Machine
 from tensafe.static.values import ARRAY, NO, TENSOR, YES, Memory, Value

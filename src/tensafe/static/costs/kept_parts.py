@@ -6,7 +6,7 @@ import ast
 
 from tensafe.facts import Certainty, Kind, Moment, StorageId
 from tensafe.facts import Value as Fact
-from tensafe.static.costs import around
+from tensafe.static import around
 from tensafe.static.forms import Part
 from tensafe.static.iteration import view_of
 from tensafe.static.machine import Machine

@@ -6,8 +6,8 @@ import ast
 
 from tensafe.facts import Kind, Moment, StorageId
 from tensafe.facts import Value as Fact
+from tensafe.static import around
 from tensafe.static.arguments import Arguments
-from tensafe.static.costs import around
 from tensafe.static.costs.shapes import rank_of
 from tensafe.static.forms import Form, Layout, refuses
 from tensafe.static.machine import Machine

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from tensafe.facts import Kind, StorageId
 from tensafe.facts import Value as Fact
-from tensafe.static import forms
-from tensafe.static.costs import around
+from tensafe.static import around, forms
 from tensafe.static.machine import Machine
 from tensafe.static.values import Frame, Memory
 

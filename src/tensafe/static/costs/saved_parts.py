@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from tensafe.facts import Certainty, Kind, Moment, StorageId
 from tensafe.facts import Value as Fact
 from tensafe.ops import words
+from tensafe.static import around
 from tensafe.static.arguments import Arguments
-from tensafe.static.costs import around
-from tensafe.static.costs.around import keeps
+from tensafe.static.around import keeps
 from tensafe.static.forms import Part
 from tensafe.static.machine import Machine
 from tensafe.static.values import NO, TENSOR, Choice, Mapping, Memory, Sequence, Value

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from tensafe.facts import Kind, StorageId
 from tensafe.facts import Value as Fact
+from tensafe.static import around
 from tensafe.static.arguments import Arguments
-from tensafe.static.costs import around
 from tensafe.static.machine import Machine
 from tensafe.static.values import ARRAY, Instance, Layer, Memory, Value
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensafe.ops import OPS, Gives, words
-from tensafe.static.costs import around
+from tensafe.static import around
 from tensafe.static.costs.names import path_of
 from tensafe.static.costs.repeated_copies import Repeated
 from tensafe.static.machine import Machine

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from static.checking import expected, found
-
 PAIRS = {
     "a model that nobody trains is put back as it was": (
         """
@@ -178,13 +174,3 @@ def losses(policy: torch.Tensor, value: torch.Tensor, config):
 """,
     ),
 }
-
-
-@pytest.mark.parametrize("name", PAIRS)
-def test_correct_code_is_silent(name: str) -> None:
-    assert found(PAIRS[name][0]) == []
-
-
-@pytest.mark.parametrize("name", PAIRS)
-def test_the_twin_is_found(name: str) -> None:
-    assert found(PAIRS[name][1]) == expected(PAIRS[name][1])
